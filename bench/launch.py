@@ -1,0 +1,168 @@
+"""Starting and ending the servers: their commands, their Python, their core."""
+
+import contextlib
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.wire import BenchError
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVERS = ROOT / "bench" / "servers"
+PEERS = ROOT / ".bench-venv"
+PINS = ("fastmcp==4.1.2", "mcp==2.3.0", "uvloop", "httptools")
+SUBJECTS = ("afoot", "mcp", "fastmcp", "bare")
+START_S = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all servers of a run share."""
+
+    peers_python: str
+    folder: Path
+    uvloop: bool = False
+    """Give the peers uvloop too; by their own `run` they use asyncio's loop."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server: a port on HTTP, pipes on stdio."""
+
+    subject: str
+    child: "subprocess.Popen[bytes]"
+    port: int | None
+    errors: Path
+
+    def rss(self) -> int:
+        """Resident bytes of the process and its children."""
+        return sum(rss_of(pid) for pid in tree(self.child.pid))
+
+    def complaint(self) -> str:
+        """Return the end of what the server wrote to stderr."""
+        return self.errors.read_text(errors="replace")[-1500:].strip()
+
+
+def peers_python() -> str:
+    """Return a Python that has both peers, making its environment when missing."""
+    given = os.environ.get("AFOOT_BENCH_PEERS_PYTHON")
+    if given:
+        return given
+    python = PEERS / "bin" / "python"
+    done = PEERS / "installed"
+    if not done.exists() or done.read_text() != " ".join(PINS):
+        print(f"bench: installing {' '.join(PINS)} into {PEERS.name}", file=sys.stderr)
+        venv.create(PEERS, with_pip=True, symlinks=True, clear=True)
+        (PEERS / ".gitignore").write_text("*\n")
+        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PINS]
+        made = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise BenchError(f"pip could not install the peers: {made.stderr[-1500:]}")
+        done.write_text(" ".join(PINS))
+    return str(python)
+
+
+def cores() -> tuple[set[int], set[int]]:
+    """Return the server's cores and the client's: one each where there are two, else all for both."""
+    mine = sorted(os.sched_getaffinity(0))
+    return ({mine[0]}, {mine[1]}) if len(mine) > 1 else (set(mine), set(mine))
+
+
+def raise_limits() -> None:
+    """Raise the soft limit of descriptors, which children inherit: a waiting call is a connection."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@contextlib.contextmanager
+def running(subject: str, transport: str, setup: Setup, core: set[int]) -> Iterator[Server]:
+    """Start a server on its core, wait until it listens, and end it on leaving."""
+    port = free_port() if transport == "http" else None
+    folder = Path(tempfile.mkdtemp(dir=setup.folder))
+    errors = folder / "stderr"
+    pipe = subprocess.PIPE if transport == "stdio" else subprocess.DEVNULL
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, core)  # the child inherits it from its first instruction
+    try:
+        with errors.open("wb") as log:
+            child = subprocess.Popen(
+                command(subject, port, setup, folder),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=log,
+                cwd=ROOT,
+                env=environment(folder),
+            )
+    finally:
+        os.sched_setaffinity(0, before)
+    server = Server(subject, child, port, errors)
+    try:
+        await_port(server)
+        yield server
+    finally:
+        end(child)
+
+
+def command(subject: str, port: int | None, setup: Setup, folder: Path) -> list[str]:
+    """Return the command line of a subject."""
+    if subject == "afoot":
+        where = ["--stdio"] if port is None else ["--http", f"127.0.0.1:{port}"]
+        tools = str(SERVERS / "afoot_tools.py")
+        return [sys.executable, "-m", "afoot", "serve", tools, *where, "--store", str(folder / "store.db")]
+    where = ["stdio"] if port is None else ["http", str(port)]
+    if subject == "bare":
+        return [sys.executable, str(SERVERS / "bare.py"), *where]
+    loop = ["--uvloop"] if setup.uvloop else []
+    return [setup.peers_python, str(SERVERS / f"{subject}_server.py"), *where, *loop]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment of a server: no rate limit, and a state folder that goes with the run."""
+    return {**os.environ, "AFOOT_PROGRESS_HZ": "0", "AFOOT_HOME": str(folder)}
+
+
+def await_port(server: Server) -> None:
+    """Wait until the server listens; a stdio server needs no wait, its first answer tells."""
+    limit = time.monotonic() + START_S
+    while server.port is not None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1):
+            return
+        if server.child.poll() is not None or time.monotonic() > limit:
+            raise BenchError(f"{server.subject} did not start: {server.complaint()}")
+        time.sleep(0.05)
+
+
+def end(child: "subprocess.Popen[bytes]") -> None:
+    """Kill at once: calls may be waiting, and nothing of the server is needed any more."""
+    child.kill()
+    child.wait()
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def tree(pid: int) -> list[int]:
+    """Return a process and all below it."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += tree(int(child))
+    return found
+
+
+def rss_of(pid: int) -> int:
+    """Return the resident bytes of one process."""
+    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

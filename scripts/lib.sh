@@ -1,0 +1,74 @@
+# Shared by the scripts in this folder: which Python, the virtual environment, and what is in it.
+# Everything said here goes to stderr: a script's stdout belongs to the program it starts.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+venv="$root/.venv"
+me="scripts/$(basename "$0")"
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
+
+stop() {
+  say "$*"
+  exit 2
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Prints a Python >= 3.11: the one named by AFOOT_PYTHON, else python3, else a newer one beside it.
+find_python() {
+  local candidate
+  for candidate in ${AFOOT_PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+# Debian and Ubuntu keep ensurepip, without which a new environment has no pip, in a package of its own.
+can_make_venv() { "$1" -c 'import ensurepip, venv' >/dev/null 2>&1; }
+
+venv_package() {
+  case "$1" in
+    */* | python3) printf 'python3-venv\n' ;;
+    *) printf '%s-venv\n' "$1" ;;
+  esac
+}
+
+# An environment is sound if its Python still runs and still finds its own packages (after an upgrade from
+# one Python to the next it does not).
+venv_is_sound() {
+  "$venv/bin/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+# What the environment should hold. The folder is part of it, as an environment does not survive being moved.
+wanted() {
+  printf '%s %s\n' "$root" "$1"
+  cat "$root/pyproject.toml" "$root/constraints.txt"
+}
+
+# ensure_venv [EXTRA]: makes .venv and installs afoot into it, unless the same was already done.
+ensure_venv() {
+  local extra=${1:-} stamp python
+  stamp="$venv/installed${extra:+-$extra}"
+  if venv_is_sound && wanted "$extra" | cmp -s - "$stamp"; then return; fi
+  # One at a time: two scripts started together would install into the same folder.
+  exec 9<"$root/pyproject.toml"
+  if have flock; then flock 9; fi
+  if venv_is_sound; then
+    if wanted "$extra" | cmp -s - "$stamp"; then
+      exec 9<&-
+      return
+    fi
+  else
+    python=$(find_python) || stop "Python 3.11 or newer is needed; on Debian 12 and Ubuntu 24.04: sudo apt-get install -y python3 python3-venv"
+    can_make_venv "$python" || stop "cannot make a virtual environment; run: sudo apt-get install -y $(venv_package "$python")"
+    "$python" -m venv --clear "$venv" >&2 || stop "could not make .venv with $python"
+  fi
+  say "installing into .venv (only when something changed)"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -c "$root/constraints.txt" \
+    -e "$root${extra:+[$extra]}" >&2 || stop "installing failed, see above; run it again when that is mended"
+  wanted "$extra" >"$stamp"
+  exec 9<&-
+}

@@ -1,0 +1,215 @@
+"""The composition root: puts a gateway and its surfaces together, runs them, and takes them down in order."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+from msgspec import Struct
+
+from afoot import __version__, state
+from afoot.config import Settings
+from afoot.errors import CallerError
+from afoot.gateway import Gateway
+from afoot.serve.api import routes
+from afoot.serve.guard import Guard, hosts
+from afoot.serve.http import Http
+from afoot.serve.site import Site
+from afoot.serve.stdio import Stdio, pipes
+
+log = logging.getLogger("afoot")
+
+DESCRIPTORS = 65_536
+
+
+class Plan(Struct, frozen=True):
+    """What to serve, and on which surfaces."""
+
+    settings: Settings
+    targets: tuple[str, ...]
+    stdio: bool = False
+    reload: bool = False
+
+
+def run(plan: Plan, started: Callable[[state.Address], None]) -> None:
+    """Serve until told to stop; `started` gets the address. Raises CallerError, StoreError."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(plan, started))
+
+
+async def _serve(plan: Plan, started: Callable[[state.Address], None]) -> None:
+    wire = await pipes(plan.settings.max_body_bytes) if plan.stdio else None
+    listener = None if plan.stdio else _listener(plan.settings.http)
+    async with Gateway(*plan.targets, settings=plan.settings) as gateway:
+        site = Site(gateway.engine, plan.settings, __version__, state.key(), state.token())
+        stop = _Stop(site)
+        stop.listen()
+        watching = asyncio.create_task(_reload(gateway)) if plan.reload else None
+        try:
+            if wire is not None:
+                await _stdio(site, stop, wire)
+            else:
+                assert listener is not None
+                site.url = _url(listener)
+                if gateway.lock is not None:
+                    gateway.lock.announce(site.url)
+                await _http(site, stop, listener, started)
+        finally:
+            if watching is not None:
+                watching.cancel()
+
+
+async def _stdio(site: Site, stop: "_Stop", wire: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    conversation = asyncio.create_task(Stdio(site, *wire).run())
+    stopped = asyncio.create_task(stop.asked.wait())
+    await asyncio.wait([conversation, stopped], return_when=asyncio.FIRST_COMPLETED)
+    if stopped.done():
+        await stop.wind_down()
+    for task in (conversation, stopped):
+        task.cancel()
+    await asyncio.wait([conversation, stopped])
+
+
+async def _http(
+    site: Site, stop: "_Stop", listener: socket.socket, started: Callable[[state.Address], None]
+) -> None:
+    port = listener.getsockname()[1]
+    guard = Guard(
+        hosts(port, [site.url.removeprefix("http://"), *site.settings.allow_hosts]),
+        frozenset(site.settings.allow_origins),
+        site.settings.mcp_token,
+        site.token,
+    )
+    application = Http(site, guard, routes(site, guard))
+    config = uvicorn.Config(
+        application, http="httptools", ws="none", lifespan="off", access_log=False, log_config=None,
+        server_header=False, date_header=False, timeout_graceful_shutdown=2, backlog=2048,
+    )  # fmt: skip
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    address = state.Address(f"{site.url}/mcp", f"{site.url}/", site.token, os.getpid())
+    state.announce(address)
+    log.info("%d file descriptors", _raise_descriptors())
+    started(address)
+    try:
+        stopped = asyncio.create_task(stop.asked.wait())
+        await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
+        await stop.wind_down()
+        server.should_exit = True
+        await serving
+        stopped.cancel()
+    finally:
+        state.withdraw(address)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the gateway winds its calls down first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        yield
+
+
+class _Stop:
+    """Being told to stop: no new calls, time to drain, then cancel with a reason."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.asked = asyncio.Event()
+        self._reason = "the gateway is shutting down"
+
+    def listen(self) -> None:
+        """SIGTERM and Ctrl-C stop in order; a second one ends at once."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, number)
+
+    async def wind_down(self) -> None:
+        """Let calls finish for a while, cancel the rest, and end every open stream."""
+        site = self._site
+        site.engine.closing = self._reason
+        await site.engine.idle(site.settings.drain_s)
+        site.engine.close(self._reason)
+        for bell in list(site.bells):
+            bell.ring()
+        await site.engine.idle(site.settings.cancel_grace_s)
+        await asyncio.sleep(0.05)  # the last frames go out
+
+    def _signalled(self, number: int) -> None:
+        if self.asked.is_set():
+            os._exit(128 + number)
+        self._reason = f"the gateway was told to stop ({signal.Signals(number).name})"
+        self.asked.set()
+
+
+async def _reload(gateway: Gateway) -> None:
+    """Read tool files again when they change; a file with an error leaves the old tools in place."""
+    files = [Path(str(target)) for target in gateway.targets if str(target).endswith(".py")]
+    seen = [_stamp(file) for file in files]
+    while True:
+        await asyncio.sleep(0.3)
+        now = [_stamp(file) for file in files]
+        if now == seen:
+            continue
+        seen = now
+        try:
+            gateway.reload()
+        except (CallerError, TypeError, ValueError) as error:
+            log.error("kept the old tools: %s", error)
+        else:
+            log.warning("reloaded %d tools", len(gateway.tools()))
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        found = file.stat()
+    except OSError:
+        return (0, 0)
+    return found.st_mtime_ns, found.st_size
+
+
+def _listener(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        raise CallerError(f"http {address}: only loopback addresses are served; authentication comes first")
+    try:
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, int(port)))
+        listener.listen(2048)
+    except (OSError, ValueError, OverflowError) as error:
+        raise CallerError(
+            f"http {address}: cannot listen there: {error}; name another port, or 0 for any"
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _raise_descriptors() -> int:
+    """As many open files as the system allows: every call in flight holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return soft
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

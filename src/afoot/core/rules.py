@@ -1,0 +1,180 @@
+"""Which fact may follow which, and what the clocks say; every rule of a call's life is here.
+
+Nothing here knows who asks, where it is written or what time it is: time is an argument.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from afoot.core.call import Call, State
+from afoot.core.facts import (
+    Answered,
+    Asked,
+    CancelRequested,
+    Fact,
+    Failure,
+    Finished,
+    Limits,
+    Logged,
+    Released,
+    Reported,
+    Started,
+)
+from afoot.errors import AlreadyAnswered, IllegalFact
+
+TRANSITIONS: dict[State, dict[type[Fact], State]] = {
+    State.QUEUED: {
+        Asked: State.QUEUED,
+        Answered: State.QUEUED,
+        Started: State.RUNNING,
+        CancelRequested: State.CANCELLING,
+        Finished: State.FINISHED,
+    },
+    State.RUNNING: {
+        Reported: State.RUNNING,
+        Logged: State.RUNNING,
+        Asked: State.RUNNING,
+        Answered: State.RUNNING,
+        Started: State.RUNNING,
+        CancelRequested: State.CANCELLING,
+        Finished: State.FINISHED,
+    },
+    State.CANCELLING: {
+        Reported: State.CANCELLING,
+        Logged: State.CANCELLING,
+        Finished: State.FINISHED,
+    },
+    State.FINISHED: {
+        Reported: State.FINISHED,
+        Logged: State.FINISHED,
+        Released: State.FINISHED,
+    },
+}
+
+
+class Tick(Struct, frozen=True):
+    """Time passed. `heard` is when the tool last gave a sign of life, heartbeats and readings included."""
+
+    now: float
+    heard: float
+
+
+def decide(call: Call, wish: Fact | Tick) -> tuple[Fact, ...]:
+    """The facts that follow from a wish: none, the wish itself, or what a clock demands.
+
+    Raises IllegalFact where the table has no such arrow, AlreadyAnswered for a second answer.
+    """
+    if isinstance(wish, Tick):
+        return _fired(call, wish)
+    if type(wish) not in TRANSITIONS[call.state]:
+        raise IllegalFact(f"call {call.id} is {call.state}: {type(wish).__name__} may not follow")
+    guard = _GUARDS.get(type(wish))
+    return guard(call, wish) if guard else (wish,)
+
+
+def due(call: Call, heard: float) -> float | None:
+    """When the next clock of this call fires, if nothing is heard until then."""
+    first = _first_clock(call, heard)
+    return None if first is None else first[0]
+
+
+def explained(call: Call, failure: Failure, now: float) -> Failure:
+    """The same failure, saying how far the call had come (E2)."""
+    started = call.started is not None
+    return replace(
+        failure,
+        elapsed_s=round(max(0.0, now - call.opened.at), 3),
+        last=call.latest,
+        side_effects="possible" if started and not call.opened.read_only else "none",
+    )
+
+
+def _fired(call: Call, tick: Tick) -> tuple[Fact, ...]:
+    first = _first_clock(call, tick.heard)
+    if first is None or tick.now < first[0]:
+        return ()
+    clock = first[1]
+    message = _MESSAGES[clock](call.opened.limits)
+    if clock == "queue":
+        failure = Failure(message, "unavailable", "queue_limit", retryable=True, clock=clock)
+        return (Finished(tick.now, "failed", failure=explained(call, failure, tick.now)),)
+    failure = Failure(message, "timeout", f"{clock}_limit", retryable=call.is_safe, clock=clock)
+    return (
+        CancelRequested(tick.now, by=clock, reason=message),
+        Finished(tick.now, "timed_out", failure=explained(call, failure, tick.now)),
+    )
+
+
+def _first_clock(call: Call, heard: float) -> tuple[float, str] | None:
+    """The instant and the name together: worked out apart, they would differ by a rounding."""
+    limits = call.opened.limits
+    if call.state is State.FINISHED or call.state is State.CANCELLING:
+        return None
+    if call.open:
+        return min(call.asked_at[key] for key in call.open) + limits.answer_s, "answer"
+    if call.state is State.QUEUED:
+        return call.heard + limits.queue_s, "queue"
+    since = call.since if call.since is not None else call.heard
+    ceiling = since + limits.ceiling_s - call.spent_s, "ceiling"
+    if limits.idle_s is None:
+        return ceiling
+    return min(ceiling, (max(call.heard, heard) + limits.idle_s, "idle"))
+
+
+# A timeout names the clock, its value and the setting that raises it (C1).
+_MESSAGES: dict[str, Callable[[Limits], str]] = {
+    "idle": lambda of: (
+        f"timed out: no report for {of.idle_s:g} s (idle limit; report more often, or raise idle_s)"
+    ),
+    "ceiling": lambda of: f"timed out: ran for {of.ceiling_s:g} s in all (ceiling; raise ceiling_s)",
+    "answer": lambda of: f"timed out: no answer for {of.answer_s:g} s (answer limit; raise answer_s)",
+    "queue": lambda of: f"no slot became free for {of.queue_s:g} s (queue limit; raise queue_limit_s)",
+}
+
+
+def _guard_answered(call: Call, wish: Answered) -> tuple[Fact, ...]:
+    if wish.question in call.open:
+        return (wish,)
+    first = call.answers.get(wish.question)
+    if first is None:
+        raise IllegalFact(f"call {call.id} has no open question {wish.question!r}")
+    said = f"{first.answer.action}, by {first.answer.by}"
+    raise AlreadyAnswered(f"question {wish.question!r} was already answered: {said}")
+
+
+def _guard_started(call: Call, wish: Started) -> tuple[Fact, ...]:
+    if wish.attempt != call.attempt + 1:
+        raise IllegalFact(f"call {call.id}: attempt {wish.attempt} may not follow attempt {call.attempt}")
+    if call.attempt and not call.is_safe:
+        raise IllegalFact(f"call {call.id} is not safe to repeat")
+    return (wish,)
+
+
+def _guard_reported(call: Call, wish: Reported) -> tuple[Fact, ...]:
+    late = call.state is State.FINISHED or wish.attempt < call.attempt
+    return (replace(wish, late=True),) if late else (wish,)
+
+
+def _guard_asked(call: Call, wish: Asked) -> tuple[Fact, ...]:
+    if wish.question.id in call.questions:
+        raise IllegalFact(f"call {call.id} has asked {wish.question.id!r} before")
+    return (wish,)
+
+
+def _guard_released(call: Call, wish: Released) -> tuple[Fact, ...]:
+    if call.released is not None:
+        raise IllegalFact(f"call {call.id} was released before")
+    return (wish,)
+
+
+_GUARDS: dict[type[Fact], Callable[..., tuple[Fact, ...]]] = {
+    Answered: _guard_answered,
+    Started: _guard_started,
+    Reported: _guard_reported,
+    Asked: _guard_asked,
+    Released: _guard_released,
+}
+
+__all__ = ["TRANSITIONS", "Tick", "decide", "due", "explained"]

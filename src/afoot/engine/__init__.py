@@ -1,0 +1,1 @@
+"""The one door: everything that changes a call passes through here."""

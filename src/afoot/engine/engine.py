@@ -1,0 +1,308 @@
+"""The engine: it owns every call, and `commit` is the one door through which a call changes."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Self
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from afoot.core.call import Call, State, evolve
+from afoot.core.facts import (
+    Answer,
+    Answered,
+    Asked,
+    CancelRequested,
+    Entry,
+    Fact,
+    Failure,
+    Finished,
+    Opened,
+    Question,
+    Released,
+    Reported,
+    Sample,
+    Started,
+)
+from afoot.core.ports import Journal, Tool
+from afoot.core.rules import Tick, decide, explained
+from afoot.engine.catalog import Catalog, lower
+from afoot.engine.deadlines import LoopClock, arm, arm_grace, disarm
+from afoot.engine.live import Follower, Live, row
+from afoot.engine.questions import check, recorded
+from afoot.engine.recorder import Recorder
+from afoot.engine.slots import Slots
+from afoot.engine.supervise import supervise, told
+from afoot.engine.watch import Watcher
+from afoot.errors import Refused, ToolError, UnknownName
+
+
+class Submission(Struct, frozen=True):
+    """What a caller wants run. Limits can only be lowered here (C3)."""
+
+    tool: str
+    arguments: Raw = Raw(b"{}")
+    caller: str = "local"
+    idle_s: float | None = None
+    ceiling_s: float | None = None
+    answers: dict[str, Answer] = {}  # to questions not asked yet, by key
+
+
+class Engine:
+    """Runs calls. Opened with `async with`; leaving it ends every call that still runs."""
+
+    clock: LoopClock
+    recorder: Recorder
+    _loop: asyncio.AbstractEventLoop
+
+    def __init__(self, journal: Journal, catalog: Catalog | None = None, slots: Slots | None = None) -> None:
+        self.journal = journal
+        self.catalog = catalog or Catalog()
+        self.require_history = False
+        self.max_result_bytes = 32 * 1024 * 1024
+        self.max_data_bytes = 64 * 1024
+        self.max_questions = 100
+        self.closing: str | None = None
+        self.watchers: list[Watcher] = []
+        self._slots = slots or Slots()
+        self._live: dict[str, Live] = {}
+        self._emptied: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self.clock = LoopClock(self._loop)
+        self.recorder = Recorder(self.journal, self._publish)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close("the gateway is shutting down")
+        tasks = [live.task for live in self._live.values() if live.task is not None]
+        if tasks:
+            await asyncio.wait(
+                tasks, timeout=max(live.call.opened.limits.grace_s for live in self._live.values())
+            )
+        for live in self.calls():
+            self._grace_over(live)
+        await self.recorder.close()
+
+    def __getitem__(self, call_id: str) -> Live:
+        """A call that lives; raises UnknownName."""
+        try:
+            return self._live[call_id]
+        except KeyError:
+            raise UnknownName("call", call_id) from None
+
+    def __contains__(self, call_id: str) -> bool:
+        return call_id in self._live
+
+    def adopt(self, live: Live) -> None:
+        """Take in a call that was remembered."""
+        self._live[live.call.id] = live
+
+    def calls(self) -> list[Live]:
+        """Every call that lives, oldest first."""
+        return list(self._live.values())
+
+    def submit(self, want: Submission) -> Live:
+        """Open a call and start it as soon as it may; raises UnknownName, Refused."""
+        if self.closing is not None:
+            raise Refused(f"no new calls: {self.closing}")
+        if self.require_history and self.recorder.degraded is not None:
+            raise Refused(f"no new calls while the history cannot be written: {self.recorder.degraded}", 5.0)
+        provider, tool = self.catalog.get(want.tool)
+        live = self._open(want, tool)
+        try:
+            live.work = provider.prepare(tool.name, want.arguments)
+        except ToolError as error:
+            self.end(live, self.ending(live, "failed", told(error)))
+        else:
+            self._admit(live)
+        return live
+
+    def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
+        """The door: what may follow is decided, taken in, and recorded; it is seen once it is recorded."""
+        call = live.call
+        facts = decide(call, wish)
+        for fact in facts:
+            evolve(call, fact)
+            self.recorder.fact(Entry(call.id, call.seq, fact), row(live) if type(fact) is Finished else None)
+        return facts
+
+    def follow(self, live: Live, ring: Callable[[], object], hz: float | None) -> Follower:
+        """Read along from here on; `hz` None: without readings."""
+        return Follower(live, ring, self.clock, hz)
+
+    def cancel(self, live: Live, by: str, reason: str) -> None:
+        """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""
+        if live.call.state in (State.CANCELLING, State.FINISHED):
+            return
+        self.commit(live, CancelRequested(self.clock.now(), by, reason))
+        self._stop(live)
+
+    async def ask(self, live: Live, question: Question) -> Answer:
+        """Open a question and wait for its answer; a known key is answered at once."""
+        call = live.call
+        if len(call.questions) >= self.max_questions:
+            raise ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
+        known = live.given.pop(question.key, None) or recorded(call).get(question.key)
+        question = replace(question, id=f"{call.id}.{len(call.questions) + 1}")
+        self.commit(live, Asked(self.clock.now(), question))
+        if known is not None:
+            try:
+                return self._settle(live, question, known)
+            except ToolError:
+                pass  # it does not fit after all, so the question stays open
+        arm(live, self.clock, self.tick)
+        waiter = live.waiters[question.id] = self._loop.create_future()
+        try:
+            return await waiter
+        finally:
+            live.waiters.pop(question.id, None)
+
+    def answer(self, question_id: str, answer: Answer) -> Live:
+        """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
+        live = self[question_id.partition(".")[0]]
+        question = live.call.questions.get(question_id)
+        if question is None:
+            raise UnknownName("question", question_id, live.call.questions)
+        checked = self._settle(live, question, answer)
+        waiter = live.waiters.get(question_id)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(checked)
+        elif live.task is None and not live.call.open:
+            self._admit(live)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
+        return live
+
+    def end(self, live: Live, end: Finished) -> None:
+        """Write the end of a call whose work is over; a late one is kept as late."""
+        call = live.call
+        if call.is_finished:
+            if end.result is not None and call.released is None:
+                self.commit(
+                    live, Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
+                )
+        else:
+            if call.cancel is not None and end.outcome != "cancelled":
+                failure = Failure(f"cancelled: {call.cancel.reason}", "cancelled", "cancelled")
+                end = replace(self.ending(live, "cancelled", failure), result=end.result)
+            if call.readings:
+                self.sample(live, call.heard)
+            self.commit(live, end)
+        self._release(live, "stopped")
+
+    def ending(self, live: Live, outcome: str, failure: Failure) -> Finished:
+        """An end that says how far the call had come."""
+        now = self.clock.now()
+        return Finished(now, outcome, failure=explained(live.call, failure, now))
+
+    def sample(self, live: Live, now: float) -> None:
+        """Take the newest reading into the history."""
+        call = live.call
+        if call.latest is not None:
+            self.recorder.sample(Sample(call.id, call.readings, call.latest, live.left_out))
+        live.sampled, live.left_out = now, 0
+
+    async def idle(self, within_s: float) -> None:
+        """Return when no call lives any more, or the time is over."""
+        if self._live:
+            self._emptied = self._loop.create_future()
+            await asyncio.wait([self._emptied], timeout=within_s)
+
+    def close(self, reason: str) -> None:
+        """Take no new calls, and cancel those that run."""
+        self.closing = reason
+        for live in self.calls():
+            self.cancel(live, "shutdown", reason)
+
+    def _open(self, want: Submission, tool: Tool) -> Live:
+        limits = lower(tool.limits, want.idle_s, want.ceiling_s)
+        opened = Opened(
+            self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
+            tool.read_only, tool.idempotent, digest=tool.digest,
+        )  # fmt: skip
+        live = Live(Call(secrets.token_hex(16), opened), tool, None)
+        live.given = dict(want.answers)
+        self._live[live.call.id] = live
+        self.recorder.fact(Entry(live.call.id, 1, opened), row(live))
+        return live
+
+    def _admit(self, live: Live) -> None:
+        if self._slots.take(live):
+            self.start(live)
+        elif self._slots.wait(live):
+            arm(live, self.clock, self.tick)
+        else:
+            text = (
+                f"the queue of tool {live.tool.name} is full ({live.tool.queue} calls wait); try again later"
+            )
+            self.end(
+                live, self.ending(live, "failed", Failure(text, "unavailable", "queue_full", retryable=True))
+            )
+
+    def start(self, live: Live) -> None:
+        """Begin the next attempt; it must have its slot."""
+        self.commit(live, Started(self.clock.now(), live.call.attempt + 1))
+        live.heard = live.call.heard
+        arm(live, self.clock, self.tick)
+        self.recorder.then(lambda: self._launch(live))
+
+    def _launch(self, live: Live) -> None:
+        """The tool runs only once it is on record that it does."""
+        if live.call.state is State.RUNNING:
+            live.task = self._loop.create_task(supervise(self, live), name=f"afoot call {live.call.id}")
+
+    def tick(self, live: Live) -> None:
+        """A timer of this call fired: apply its clocks, or set it anew."""
+        if not self.commit(live, Tick(self.clock.now(), live.heard)):
+            arm(live, self.clock, self.tick)
+        else:
+            self._stop(live)
+
+    def _stop(self, live: Live) -> None:
+        if live.task is None:
+            self._grace_over(live)
+            return
+        cancel = live.call.cancel
+        arm_grace(live, self.clock, self._grace_over)
+        live.task.cancel(cancel.reason if cancel else None)
+
+    def _grace_over(self, live: Live) -> None:
+        if not live.call.is_finished:
+            reason = live.call.cancel.reason if live.call.cancel else "the gateway is shutting down"
+            failure = Failure(f"cancelled: {reason}", "cancelled", "cancelled")
+            self.commit(live, self.ending(live, "cancelled", failure))
+        self._release(live, "grace" if live.task is not None else "stopped")
+
+    def _release(self, live: Live, how: str) -> None:
+        disarm(live)
+        if live.call.released is not None:
+            return
+        self.commit(live, Released(self.clock.now(), how))
+        if live.call.started is not None:
+            self._slots.free(live)
+        while self.closing is None and (waiting := self._slots.next()) is not None:
+            self.start(waiting)
+
+    def _settle(self, live: Live, question: Question, answer: Answer) -> Answer:
+        checked = check(question, answer) if question.id in live.call.open else answer
+        self.commit(live, Answered(self.clock.now(), question.id, checked))
+        arm(live, self.clock, self.tick)
+        return checked
+
+    def _publish(self, entries: list[Entry], was_recorded: bool) -> None:
+        for entry in entries:
+            live = self._live.get(entry.call)
+            if live is None or entry.seq <= live.recorded:
+                continue
+            live.recorded = entry.seq
+            live.unrecorded = live.unrecorded or not was_recorded
+            live.backlog.append(entry)
+            for follower in live.followers:
+                follower.wake()
+            for watcher in self.watchers:
+                watcher.see(entry)
+            if type(entry.fact) is Released:
+                del self._live[entry.call]
+        if not self._live and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)

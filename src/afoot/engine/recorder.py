@@ -1,0 +1,156 @@
+"""Writes the facts of one loop pass in one go, and lets them be seen only then.
+
+If the journal fails or is slow, the gateway is *degraded*: calls go on and facts wait in a bounded ring.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from afoot.core.facts import Entry, Sample
+from afoot.core.ports import Batch, Journal, Row
+from afoot.errors import StoreError
+
+RING = 10_000  # facts kept in memory while the journal is away
+SLOW_S = 2.0
+RETRY_S = 1.0
+
+log = logging.getLogger("afoot.engine")
+
+
+class Recorder:
+    """Gathers what a loop pass adds, writes it once, then publishes it."""
+
+    def __init__(self, journal: Journal, publish: Callable[[list[Entry], bool], None]) -> None:
+        self._journal = journal
+        self._publish = publish
+        self._loop = asyncio.get_running_loop()
+        self._batch = Batch()
+        self._after: list[Callable[[], object]] = []
+        self._ring = Batch()
+        self._forgotten: set[str] = set()  # calls that fell out of the full ring
+        self._scheduled = False
+        self._writing: asyncio.Task[None] | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self.degraded: str | None = None  # why
+
+    def fact(self, entry: Entry, row: Row | None = None) -> None:
+        """Record a fact at the end of this loop pass."""
+        self._batch.entries.append(entry)
+        if row is not None:
+            self._batch.rows[row.id] = row
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def sample(self, sample: Sample) -> None:
+        """Record a reading with the facts of this loop pass."""
+        self._batch.samples.append(sample)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def then(self, action: Callable[[], object]) -> None:
+        """Do something once all facts so far are recorded."""
+        self._after.append(action)
+
+    @property
+    def unrecorded(self) -> int:
+        """How many facts wait in memory."""
+        return len(self._ring.entries)
+
+    async def close(self) -> None:
+        """Write what is left, if it can be written."""
+        while self._scheduled or self._writing is not None:
+            await (self._writing or asyncio.sleep(0))
+        if self._retry is not None:
+            self._retry.cancel()
+            self._recover()
+        if self._writing is not None:
+            await self._writing
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if self._writing is not None and self.degraded is None:
+            return  # the write under way flushes again when it is done
+        batch, self._batch = self._batch, Batch()
+        after = self._after
+        self._after = []
+        if self.degraded is not None:
+            self._keep(batch)
+            self._seen(batch, after, False)
+            return
+        began = self._loop.time()
+        try:
+            pending = self._journal.write(batch)
+        except StoreError as error:
+            self._degrade(str(error), batch)
+            self._seen(batch, after, False)
+            return
+        if pending is not None:
+            self._writing = self._loop.create_task(self._await(pending, batch, after))
+            return
+        self._seen(batch, after, True)
+        if self._loop.time() - began > SLOW_S:
+            self._degrade(f"a write took over {SLOW_S:g} s", Batch())
+
+    def _seen(self, batch: Batch, after: list[Callable[[], object]], recorded: bool) -> None:
+        self._publish(batch.entries, recorded)
+        for action in after:
+            action()
+
+    async def _await(self, pending: Awaitable[None], batch: Batch, after: list[Callable[[], object]]) -> None:
+        """Wait for a write in a thread; after SLOW_S the calls go on without it."""
+        write = asyncio.ensure_future(pending)
+        done, _ = await asyncio.wait([write], timeout=SLOW_S)
+        if not done:
+            self._mark(f"a write takes over {SLOW_S:g} s")
+            self._seen(batch, after, False)
+            await asyncio.wait([write])
+        self._writing = None
+        if error := write.exception():
+            if not isinstance(error, StoreError):
+                raise error
+            self._degrade(str(error), batch)
+        if done:
+            self._seen(batch, after, error is None)
+        if self.degraded is not None and self._retry is None:
+            self._recover()
+        if self._batch.entries or self._batch.samples or self._after:
+            self._flush()
+
+    def _mark(self, why: str) -> None:
+        if self.degraded is None:
+            log.error("history is degraded: %s; calls go on, facts wait in memory", why)
+        self.degraded = why
+
+    def _degrade(self, why: str, batch: Batch) -> None:
+        self._mark(why)
+        self._keep(batch)
+        if self._retry is None:
+            self._retry = self._loop.call_later(RETRY_S, self._recover)
+
+    def _keep(self, batch: Batch) -> None:
+        ring = self._ring
+        ring.entries.extend(entry for entry in batch.entries if entry.call not in self._forgotten)
+        ring.samples.extend(batch.samples[: RING - len(ring.samples)])
+        ring.rows.update(batch.rows)
+        while len(ring.entries) > RING:
+            oldest = ring.entries[0].call
+            self._forgotten.add(oldest)
+            ring.entries = [entry for entry in ring.entries if entry.call != oldest]
+
+    def _recover(self) -> None:
+        self._retry = None
+        ring = self._ring
+        try:
+            pending = self._journal.write(ring)
+        except StoreError as error:
+            self._degrade(str(error), Batch())
+            return
+        if self._forgotten:
+            log.error("the history has a gap: %d calls did not fit into memory", len(self._forgotten))
+        log.warning("history is back: %d facts were written from memory", len(ring.entries))
+        self._ring, self._forgotten, self.degraded = Batch(), set(), None
+        if pending is not None:
+            self._writing = self._loop.create_task(self._await(pending, ring, []))

@@ -1,0 +1,55 @@
+"""How many calls may run at once, and who is next; a full queue is an answer, not a wait."""
+
+from collections import deque
+
+from afoot.core.call import State
+from afoot.engine.live import Live
+
+
+class Slots:
+    """Counts running calls by tool and by server, and keeps the line of those that wait."""
+
+    def __init__(self, per_server: int = 0) -> None:
+        self._per_server = per_server  # 0: no limit
+        self._taken: dict[str, int] = {}
+        self._line: deque[Live] = deque()
+
+    def take(self, live: Live) -> bool:
+        """Take a slot for this call, if its tool and its server have one."""
+        tool = live.tool
+        if not (tool.concurrency or self._per_server):
+            return True
+        keys = self._keys(live)
+        if any(self._taken.get(key, 0) >= limit for key, limit in keys):
+            return False
+        for key, _ in keys:
+            self._taken[key] = self._taken.get(key, 0) + 1
+        return True
+
+    def wait(self, live: Live) -> bool:
+        """Stand in line; False if the tool's queue is full."""
+        name = live.tool.name
+        if sum(1 for other in self._line if other.tool.name == name) >= live.tool.queue:
+            return False
+        self._line.append(live)
+        return True
+
+    def free(self, live: Live) -> None:
+        """Give this call's slot back."""
+        for key, _ in self._keys(live):
+            self._taken[key] -= 1
+
+    def next(self) -> Live | None:
+        """The first in line that can take a slot now, with the slot taken."""
+        for live in list(self._line):
+            if live.call.state is not State.QUEUED:
+                self._line.remove(live)
+            elif self.take(live):
+                self._line.remove(live)
+                return live
+        return None
+
+    def _keys(self, live: Live) -> list[tuple[str, int]]:
+        tool = live.tool
+        keys = [(f"tool:{tool.name}", tool.concurrency), (f"server:{tool.server}", self._per_server)]
+        return [(key, limit) for key, limit in keys if limit]

@@ -1,0 +1,144 @@
+"""Every error afoot raises on purpose, by whose fault it is.
+
+AfootError
+├── CallerError            you asked wrongly
+│   ├── UnknownName        no tool, call or question of that name; lists the nearest
+│   ├── Refused            not now: shutting down, queue full, history required
+│   ├── IllegalFact        the table has no such arrow
+│   └── AlreadyAnswered    somebody answered this question before
+├── ToolError              it failed; category, code, retryable, retry_after
+└── StoreError             the history could not be written or read
+
+Anything else that is raised is a bug, and stays a plain exception.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Self
+
+
+class AfootError(Exception):
+    """The root of all errors raised on purpose."""
+
+
+class CallerError(AfootError):
+    """The request was wrong; nothing ran."""
+
+
+class UnknownName(CallerError):
+    """There is no such tool, call or question."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
+        self.kind, self.name = kind, name
+        self.nearest = get_close_matches(name, list(known), n=3, cutoff=0.5)
+        hint = f"; nearest: {', '.join(self.nearest)}" if self.nearest else ""
+        super().__init__(f"unknown {kind} {name!r}{hint}")
+
+
+class Refused(CallerError):
+    """The gateway takes no new call now; `retry_after` says when it may."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class IllegalFact(CallerError):
+    """This fact may not follow in this state."""
+
+
+class AlreadyAnswered(CallerError):
+    """The question was answered before; the first answer stands."""
+
+
+class StoreError(AfootError):
+    """The history could not be written or read."""
+
+
+# HTTP status to (category, retryable): what a tool that talks to a web service usually means.
+_STATUS = {
+    400: ("validation", False),
+    401: ("auth", False),
+    403: ("auth", False),
+    404: ("not_found", False),
+    408: ("timeout", True),
+    409: ("validation", False),
+    410: ("not_found", False),
+    422: ("validation", False),
+    425: ("unavailable", True),
+    429: ("rate_limit", True),
+    502: ("unavailable", True),
+    503: ("unavailable", True),
+    504: ("timeout", True),
+}
+
+
+class ToolError(AfootError):
+    """A tool failed in a way it can explain; the text goes to the model, the fields to programs."""
+
+    def __init__(
+        self,
+        message: str,
+        category: str = "internal",
+        *,
+        code: str | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.category = category
+        self.code = code or category
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+    @classmethod
+    def auth(cls, message: str, *, code: str | None = None) -> Self:
+        """The credentials are missing, wrong or not enough."""
+        return cls(message, "auth", code=code)
+
+    @classmethod
+    def not_found(cls, message: str, *, code: str | None = None) -> Self:
+        """What was asked for does not exist."""
+        return cls(message, "not_found", code=code)
+
+    @classmethod
+    def rate_limited(cls, message: str, *, retry_after: float | None = None, code: str | None = None) -> Self:
+        """Too many requests; try again after `retry_after` seconds."""
+        return cls(message, "rate_limit", code=code, retryable=True, retry_after=retry_after)
+
+    @classmethod
+    def validation(cls, message: str, *, code: str | None = None) -> Self:
+        """The input does not fit."""
+        return cls(message, "validation", code=code)
+
+    @classmethod
+    def timeout(cls, message: str, *, code: str | None = None) -> Self:
+        """Something the tool waited for did not come in time."""
+        return cls(message, "timeout", code=code, retryable=True)
+
+    @classmethod
+    def cancelled(cls, message: str, *, code: str | None = None) -> Self:
+        """Somebody stopped the work."""
+        return cls(message, "cancelled", code=code)
+
+    @classmethod
+    def refused(cls, message: str, *, code: str | None = None) -> Self:
+        """Somebody or some rule said no."""
+        return cls(message, "refused", code=code)
+
+    @classmethod
+    def unavailable(cls, message: str, *, retry_after: float | None = None, code: str | None = None) -> Self:
+        """It cannot be reached now; later it may."""
+        return cls(message, "unavailable", code=code, retryable=True, retry_after=retry_after)
+
+    @classmethod
+    def internal(cls, message: str, *, code: str | None = None) -> Self:
+        """The tool is broken."""
+        return cls(message, "internal", code=code)
+
+    @classmethod
+    def from_status(cls, status: int, message: str, *, retry_after: float | None = None) -> Self:
+        """The error that an HTTP status means."""
+        category, retryable = _STATUS.get(status, ("internal", False))
+        return cls(message, category, code=str(status), retryable=retryable, retry_after=retry_after)

@@ -1,0 +1,1 @@
+"""Providers: each runs tools of one kind for the engine; nothing in here knows the engine."""

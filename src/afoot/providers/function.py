@@ -1,0 +1,285 @@
+"""Python functions as tools: the decorator, and the provider that runs them."""
+
+import asyncio
+import hashlib
+import inspect
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Final, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from afoot.core.facts import Limits, Result
+from afoot.core.ports import Run, Tool, Work
+from afoot.errors import ToolError, UnknownName
+from afoot.providers import bars, capture
+from afoot.providers.context import MESSAGE_LIMIT, Context, current, stop
+from afoot.providers.docstring import parse
+from afoot.providers.lane import Lane
+from afoot.providers.output import NO_ANNOTATION, Output
+from afoot.providers.places import STUCK_LIMIT, OwnLoop, Threads
+from afoot.providers.signature import Signature, hints_of
+from afoot.providers.watchdog import Watchdog
+from afoot.providers.yields import collect_async
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_HINTS: Final = {
+    "read_only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
+}
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Options(TypedDict, total=False):
+    """What `tool` may be told. What is left out comes from the function, or from the settings."""
+
+    name: str
+    title: str
+    description: str
+    icon: str
+    idle: float | None
+    ceiling: float
+    concurrency: int
+    queue: int
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    requires: Mapping[str, object]
+    own_loop: bool
+    lifecycle: str
+    input_schema: Mapping[str, Any]
+
+
+class Settings(Struct, frozen=True):
+    """What holds for every function of a provider."""
+
+    limits: Limits = Limits()
+    queue: int = 1000
+    message_limit: int = MESSAGE_LIMIT
+    stuck_limit: int = STUCK_LIMIT
+    cancel_waits: bool = (
+        False  # whether a cancelled call waits for its thread, so that what it returns counts
+    )
+    capture: bool = True
+
+
+@overload
+def tool(function: _F, /) -> _F: ...
+
+
+@overload
+def tool(**options: Unpack[Options]) -> Callable[[_F], _F]: ...
+
+
+def tool(function: Any = None, /, **options: Unpack[Options]) -> Any:
+    """Offer a function as a tool. It stays what it was: a direct call does what it did before."""
+    if function is None:
+        return partial(_decorate, options)
+    return _decorate(options, function)
+
+
+def _decorate(options: Options, function: Any) -> Any:
+    function.__afoot_tool__ = FunctionTool(function, options)
+    return function
+
+
+class FunctionTool:
+    """A function and what is known of it. Annotations are read when needed: they may name later classes."""
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        self.function = function
+        self.options = options
+        self.name = options.get("name") or getattr(function, "__name__", type(function).__name__)
+        self.own_loop = options.get("own_loop", False)
+        self.is_generator = inspect.isasyncgenfunction(function)
+        self.is_async = self.is_generator or inspect.iscoroutinefunction(function)
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"{self.where}: {self.name!r} is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -"
+            )
+
+    @property
+    def where(self) -> str:
+        """File and line, for messages."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """What it takes; raises TypeError naming file, line and parameter."""
+        try:
+            return Signature(self.function, parse(self.function.__doc__), self.options.get("input_schema"))
+        except TypeError as error:
+            raise TypeError(f"tool {self.name} ({self.where}): {error}") from error
+
+    @cached_property
+    def output(self) -> Output:
+        """What it gives."""
+        annotation = hints_of(self.function).get("return", NO_ANNOTATION)
+        return Output(annotation, self.is_generator or inspect.isgeneratorfunction(self.function))
+
+    @cached_property
+    def own(self) -> OwnLoop:
+        """The loop it has for itself, if it needs one."""
+        return OwnLoop(self.name)
+
+    def definition(self) -> dict[str, Any]:
+        """The tool as a model sees it."""
+        options: Mapping[str, Any] = self.options
+        described = options.get("description") or parse(self.function.__doc__).description
+        hints = {wire: options[key] for key, wire in _HINTS.items() if key in options}
+        parts = {
+            "name": self.name,
+            "title": options.get("title"),
+            "description": described,
+            "inputSchema": self.signature.schema,
+            "outputSchema": self.output.schema,
+            "annotations": hints,
+            "icons": [{"src": options["icon"]}] if "icon" in options else None,
+        }
+        return {key: value for key, value in parts.items() if value}
+
+    def offer(self, server: str, settings: Settings) -> Tool:
+        """The tool as the engine knows it."""
+        options, limits = self.options, settings.limits
+        if "idle" in options:
+            limits = replace(limits, idle_s=options["idle"])
+        if "ceiling" in options:
+            limits = replace(limits, ceiling_s=options["ceiling"])
+        definition = msgspec.json.encode(self.definition())
+        return Tool(
+            name=self.name,
+            server=server,
+            definition=Raw(definition),
+            limits=limits,
+            concurrency=options.get("concurrency", 0),
+            queue=options.get("queue", settings.queue),
+            read_only=options.get("read_only", False),
+            idempotent=options.get("idempotent", False),
+            destructive=options.get("destructive", False),
+            lifecycle=options.get("lifecycle", "off"),
+            requires=options.get("requires", {}),
+            digest=hashlib.sha256(definition).hexdigest(),
+        )
+
+
+class FunctionProvider:
+    """Runs functions: async ones on the engine's loop, sync ones in threads."""
+
+    def __init__(
+        self,
+        functions: Iterable[Callable[..., Any]],
+        name: str = "local",
+        settings: Settings = Settings(),  # noqa: B008
+        watchdog: Watchdog | None = None,
+    ) -> None:
+        self._name = name
+        self._settings = settings
+        self._functions: dict[str, FunctionTool] = {}
+        for function in functions:
+            self._add(getattr(function, "__afoot_tool__", None) or FunctionTool(function, {}))
+        self._offers = tuple(found.offer(name, settings) for found in self._functions.values())
+        self.threads = Threads(settings.stuck_limit, settings.cancel_waits)
+        self._watchdog = watchdog or Watchdog()  # one that was never started only counts
+        self._watchdog.codes.add(FunctionProvider._here.__code__)
+        self._lane: Lane | None = None
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._name
+
+    def tools(self) -> Sequence[Tool]:
+        """What is offered."""
+        return self._offers
+
+    def prepare(self, tool: str, arguments: Raw) -> Work:
+        """The work of one attempt; raises UnknownName, or ToolError.validation naming the fields."""
+        function = self._functions.get(tool)
+        if function is None:
+            raise UnknownName("tool", tool, self._functions)
+        args, named = function.signature.bind(arguments)
+        return partial(self._work, function, args, named)
+
+    def close(self) -> None:
+        """Stop the loops that tools had for themselves."""
+        for function in self._functions.values():
+            function.own.close()
+
+    def _add(self, function: FunctionTool) -> None:
+        other = self._functions.setdefault(function.name, function)
+        if other is not function:
+            raise ValueError(f"two tools are named {function.name}: {other.where} and {function.where}")
+
+    async def _work(
+        self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], run: Run
+    ) -> Result:
+        lane = self._lane
+        if lane is None or lane.loop is not asyncio.get_running_loop():
+            lane = self._lane = Lane(asyncio.get_running_loop())
+        ctx = Context(run, lane, self._settings.message_limit)
+        if function.signature.context is not None:
+            named[function.signature.context] = ctx
+        if self._settings.capture and type(sys.stdout) is not capture.Stream:
+            capture.install()
+        if len(sys.modules) != bars.seen:
+            bars.patch()
+        token = current.set(ctx)
+        try:
+            if function.is_async and not function.own_loop:
+                value = await self._here(function, args, named, ctx)
+            else:
+                value = await self._elsewhere(function, partial(function.function, *args, **named), ctx, lane)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if run.cancelled is None and not (task and task.cancelling()):
+                raise ToolError.internal("the tool cancelled itself", code="self_cancelled") from None
+            raise
+        except SystemExit as error:  # let through, it would end the gateway
+            raise ToolError.internal(f"the tool called exit({error.code!r})", code="exit") from error
+        finally:
+            current.reset(token)
+            if ctx._output is not None:
+                ctx._output.end(ctx)
+            if ctx._asking:
+                stop(ctx, "the call is over")
+        return function.output.encode(value)
+
+    async def _here(
+        self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], ctx: Context
+    ) -> Any:
+        """On the engine's loop, in the task that supervises the call. The watchdog knows this frame."""
+        watchdog = self._watchdog
+        watchdog.active += 1
+        if watchdog.is_asleep:
+            watchdog.wake()
+        try:
+            if function.is_generator:
+                return await collect_async(function.function(*args, **named), ctx)
+            return await function.function(*args, **named)
+        finally:
+            watchdog.active -= 1
+
+    async def _elsewhere(
+        self, function: FunctionTool, call: Callable[[], Any], ctx: Context, lane: Lane
+    ) -> Any:
+        try:
+            if function.is_async:
+                start: Callable[[], Awaitable[Any]] = call
+                if function.is_generator:
+                    start = lambda: collect_async(call(), ctx)  # noqa: E731
+                return await function.own.run(ctx, lane, start)
+            value = await self.threads.run(ctx, lane, function.name, call)
+            # A decorator may hide that the function is async: then its thread only made the coroutine.
+            if inspect.isawaitable(value):
+                value = await value
+            return await collect_async(value, ctx) if inspect.isasyncgen(value) else value
+        finally:
+            stop(ctx, ctx.cancelled or "the call is over")

@@ -1,0 +1,81 @@
+"""Tools found in modules and files; a file is read afresh each time, so that it can be reloaded."""
+
+import itertools
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from afoot.errors import CallerError
+from afoot.providers.function import FunctionTool
+
+_numbers = itertools.count(1)
+_brought: dict[Path, set[str]] = {}  # by file: the modules of its own folder that it imported
+
+
+def load(module: ModuleType) -> list[Callable[..., Any]]:
+    """The tools of a module, in the order of their names in it; imported ones count too."""
+    found: dict[int, Callable[..., Any]] = {}
+    for value in vars(module).values():
+        if isinstance(getattr(value, "__afoot_tool__", None), FunctionTool):
+            found.setdefault(id(value), value)
+    return list(found.values())
+
+
+def load_file(path: str | Path) -> list[Callable[..., Any]]:
+    """The tools of a file. Its folder is importable, and its own helpers are read afresh too.
+
+    Raises CallerError naming file and line if it cannot be run, or has no tools.
+    """
+    file = Path(path).resolve()
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise CallerError(f"cannot read {path}: {error.strerror or error}") from error
+    for name in _brought.pop(file, ()):
+        sys.modules.pop(name, None)
+    folder = str(file.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    before = set(sys.modules)
+    module = _run(file, source)
+    _brought[file] = {name for name in set(sys.modules) - before if _is_under(sys.modules.get(name), folder)}
+    tools = load(module)
+    if not tools:
+        raise CallerError(f"no tools in {path}: decorate functions with @afoot.tool")
+    return tools
+
+
+def _run(file: Path, source: bytes) -> ModuleType:
+    # A name of its own each time: calls in flight keep the old module, types can be found by theirs.
+    module = ModuleType(f"afoot_file_{file.stem}_{next(_numbers)}")
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module
+    try:
+        # Not by the import system, whose cached bytecode cannot tell two edits within a second.
+        exec(compile(source, str(file), "exec"), module.__dict__)
+    except BaseException as error:
+        del sys.modules[module.__name__]
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise CallerError(_where(error, file)) from error
+    return module
+
+
+def _where(error: BaseException, file: Path) -> str:
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return (
+            f"cannot load {error.filename or file}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+        )
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)
+    ]
+    return f"cannot load {file}, line {lines[-1]}: {what}" if lines else f"cannot load {file}: {what}"
+
+
+def _is_under(module: ModuleType | None, folder: str) -> bool:
+    origin = getattr(module, "__file__", None)
+    return bool(origin) and Path(str(origin)).is_relative_to(folder)

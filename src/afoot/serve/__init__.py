@@ -1,0 +1,1 @@
+"""The surfaces of a gateway: MCP over HTTP and stdio, and the operator's API."""

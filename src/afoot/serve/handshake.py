@@ -1,0 +1,156 @@
+"""A connection of the handshake era, on any transport: what it was told, what it asked, what we asked it."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+
+from afoot.core.facts import NOTHING, Answer, Answered, Finished, Question
+from afoot.errors import AfootError, ToolError
+from afoot.serve.conversation import Conversation, Outlet
+from afoot.serve.listing import EMPTY, definitions
+from afoot.serve.site import Site
+from afoot.wire import mcp_2025 as era
+from afoot.wire import messages
+from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
+from afoot.wire.messages import Capabilities, Wanted
+
+TRIES = 3  # how often a question is put again after an answer that does not fit
+
+
+class Session:
+    """One client of the handshake era; also the manner in which its calls are told."""
+
+    def __init__(self, site: Site, caller: str, *, dies: bool) -> None:
+        """`dies`: the transport's end is the caller's end, and ends its calls."""
+        self._site = site
+        self._dies = dies
+        self.caller = caller
+        self.version = ""
+        self.capabilities = Capabilities()
+        self.level: str | None = "info"
+        self._talks: dict[Id, Conversation] = {}
+        self._asked: dict[Id, tuple[Conversation, Question, int]] = {}
+        self._number = 0
+
+    async def request(self, message: Envelope, outlet: Outlet) -> None:
+        """Answer one request; raises Fault."""
+        request = message.id
+        assert isinstance(request, int | str)
+        if message.method == "tools/call":
+            await self._call(message, outlet)
+        else:
+            await outlet.finish((), self._plain(request, message))
+
+    def notified(self, message: Envelope) -> None:
+        """Take a notification; those we do not know are dropped."""
+        if message.method == "notifications/cancelled":
+            cancelled = era.read_cancelled(message)
+            talk = self._talks.get(cancelled.requestId) if cancelled.requestId is not None else None
+            if talk is not None:
+                self._site.engine.cancel(talk.live, "caller", cancelled.reason or "the caller cancelled it")
+                talk.stop()
+
+    def responded(self, message: Envelope) -> None:
+        """Take the answer to a question of ours; one that does not fit is put again."""
+        known = self._asked.pop(message.id, None) if isinstance(message.id, int | str) else None
+        if known is None:
+            self._site.count("answers to nothing")
+            return
+        talk, asked, tries = known
+        try:
+            given = messages.answer(asked, message.result, self.caller) if message.result else None
+            self._site.engine.answer(asked.id, given or Answer("cancel", by=self.caller))
+        except (ToolError, Fault):
+            self._again(talk, asked, tries + 1)
+        except AfootError:
+            self._site.count("answers too late")
+
+    def left_by(self, request: Id | None | UnsetType) -> None:
+        """The stream of a request is gone; whoever writes to it is to notice."""
+        if isinstance(request, int | str) and request in self._talks:
+            self._talks[request].bell.ring()
+
+    def close(self, reason: str) -> None:
+        """The connection is over."""
+        for talk in list(self._talks.values()):
+            if self._dies:
+                self._site.engine.cancel(talk.live, "disconnect", reason)
+            talk.stop()
+
+    def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
+        """Put questions to the client as requests of our own; those it cannot answer go to the operator."""
+        frames = []
+        for one in asked:
+            if self.capabilities.can(one.kind):
+                frames.append(self._put(talk, one, 0))
+            elif one.kind in ("sample", "roots"):
+                self._site.engine.answer(one.id, Answer("decline", by="engine"))
+        return frames, None
+
+    def end(self, talk: Conversation, end: Finished, streamed: bool) -> bytes:
+        """The result, in one piece."""
+        return messages.result(talk.want, talk.live.call, end, unrecorded=talk.live.unrecorded)
+
+    def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
+        """Withdraw a question that somebody else has answered (A5)."""
+        for number, (_, question, _) in list(self._asked.items()):
+            if question.id == fact.question:
+                del self._asked[number]
+                return [era.withdrawn(number, f"answered by {fact.answer.by}")]
+        return []
+
+    def left(self, talk: Conversation) -> None:
+        """A lost stream is no cancel in this era; the call runs on."""
+
+    def _plain(self, request: Id, message: Envelope) -> bytes:
+        method = str(message.method)
+        if method == "initialize":
+            hello = era.read_hello(message)
+            self.version, self.capabilities = hello.version, hello.capabilities
+            return era.welcome(request, hello, self._site.info, self._site.instructions)
+        if method == "ping":
+            return era.answered(request)
+        if method == "logging/setLevel":
+            self.level = era.read_level(message)
+            return era.answered(request)
+        if method == "tools/list":
+            era.read_list(message)
+            return era.answered(request, tools=definitions(self._site))
+        if method in EMPTY:
+            era.read_list(message)
+            return era.answered(request, **{EMPTY[method]: []})
+        raise Fault(METHOD_NOT_FOUND, f"unknown method {method!r}", status=200)
+
+    async def _call(self, message: Envelope, outlet: Outlet) -> None:
+        want = era.read_call(message, self.capabilities, self.level)
+        if want.id in self._talks:
+            raise Fault(INVALID_REQUEST, f"id: {want.id!r} is the id of a request that still runs")
+        self._one_token(want)
+        talk = Conversation(self._site, want, self.caller, outlet, self)
+        talk.live = self._site.open(want, self.caller)
+        self._talks[want.id] = talk
+        try:
+            await talk.hold(talk.live)
+        finally:
+            del self._talks[want.id]
+            self._asked = {number: known for number, known in self._asked.items() if known[0] is not talk}
+
+    def _one_token(self, want: Wanted) -> None:
+        """A token that is in use is served without progress: nobody could tell the two apart."""
+        if want.token is not UNSET and any(talk.want.token == want.token for talk in self._talks.values()):
+            self._site.count("tokens used twice")
+            want.token = UNSET
+
+    def _put(self, talk: Conversation, asked: Question, tries: int) -> bytes:
+        self._number += 1
+        number = f"afoot-{self._number}"
+        self._asked[number] = (talk, asked, tries)
+        return era.ask(number, asked)
+
+    def _again(self, talk: Conversation, asked: Question, tries: int) -> None:
+        if tries >= TRIES:
+            self._site.engine.answer(asked.id, Answer("cancel", NOTHING, self.caller))
+            return
+        talk.extra.append(self._put(talk, asked, tries))
+        self._site.count("answers refused")
+        talk.bell.ring()

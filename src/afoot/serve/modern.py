@@ -1,0 +1,108 @@
+"""2026-07-28 as a manner of conversation: a question ends the request, and its retry goes on (Q1)."""
+
+from collections.abc import Sequence
+
+from afoot.core.facts import Answer, Answered, Finished, Question
+from afoot.engine.live import Live
+from afoot.errors import AfootError, ToolError
+from afoot.serve.conversation import Conversation, Outlet
+from afoot.serve.site import Site
+from afoot.wire import mcp, messages
+from afoot.wire.messages import Wanted
+
+ROUNDS = 8  # official clients stop at ten
+BIG = 900_000  # official clients take at most 1 MiB as one event of a stream
+
+
+class Modern:
+    """How a 2026-07-28 caller is asked and told."""
+
+    __slots__ = ("cancels", "capped")
+
+    def __init__(self, *, cancels: bool, capped: bool) -> None:
+        """`cancels`: losing the stream cancels the call; `capped`: large results cannot go on a stream."""
+        self.cancels = cancels
+        self.capped = capped
+
+    def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
+        """End the request with what the caller is to find out; what it cannot goes to the operator."""
+        live = talk.live
+        open_now = list(live.call.open.values())
+        forsake(talk, open_now)
+        askable = [one for one in open_now if talk.want.capabilities.can(one.kind)]
+        if not askable or talk.round >= ROUNDS:
+            return [], None
+        return [], self._round(talk, askable)
+
+    def end(self, talk: Conversation, end: Finished, streamed: bool) -> bytes:
+        """The result; one too large for a stream is fetched by a retry, which is answered as plain JSON."""
+        site, live = talk.site, talk.live
+        last = messages.result(talk.want, live.call, end, modern=site.info, unrecorded=live.unrecorded)
+        if streamed and self.capped and len(last) > BIG:
+            return self._round(talk, [])
+        detach(talk)
+        return last
+
+    def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
+        """A form already returned cannot be withdrawn."""
+        return []
+
+    def left(self, talk: Conversation) -> None:
+        """The stream was closed: a cancel, if no other request of the newest round follows the call."""
+        if detach(talk) and self.cancels:
+            talk.site.engine.cancel(talk.live, "disconnect", "the client closed the stream")
+
+    def _round(self, talk: Conversation, asked: Sequence[Question]) -> bytes:
+        live = talk.live
+        number = talk.round + 1
+        if live.round < number:
+            live.round, live.attached = number, 0
+        state = talk.site.seal(live, talk.caller, number)
+        return mcp.input_required(talk.want.id, talk.site.info, asked, state)
+
+
+def forsake(talk: Conversation, asked: Sequence[Question]) -> None:
+    """Decline what only the caller could do and it cannot: an operator has no model and no roots."""
+    for one in asked:
+        if one.kind in ("sample", "roots") and not talk.want.capabilities.can(one.kind):
+            talk.site.engine.answer(one.id, Answer("decline", by="engine"))
+
+
+def detach(talk: Conversation) -> bool:
+    """This request no longer follows; True if the call now runs for nobody."""
+    live = talk.live
+    if talk.round != live.round:
+        return False
+    live.attached -= 1
+    return live.attached <= 0
+
+
+async def serve_call(site: Site, want: Wanted, caller: str, outlet: Outlet, manner: Modern) -> Conversation:
+    """Open a call, or find the one a retry belongs to; raises Fault. What comes back is to be held."""
+    talk = Conversation(site, want, caller, outlet, manner)
+    if want.state is None:
+        talk.live = site.open(want, caller)
+    else:
+        talk.live, mark = await site.find(want, caller)
+        talk.round = mark.round
+        take_answers(site, talk.live, want, caller)
+    if talk.round == talk.live.round:
+        talk.live.attached += 1
+    return talk
+
+
+def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
+    """Answer the questions still open; what is missing or does not fit stays open and is asked again."""
+    for asked in list(live.call.open.values()):
+        given = want.answers.get(asked.key)
+        if given is None:
+            continue
+        try:
+            site.engine.answer(asked.id, messages.answer(asked, given, caller))
+        except (AfootError, messages.Fault) as error:
+            site.count("answers refused")
+            if not isinstance(error, ToolError | messages.Fault):
+                raise
+
+
+__all__ = ["Modern", "serve_call"]

@@ -1,0 +1,153 @@
+"""The handshake era over HTTP: sessions, their POSTs, and the stream for what belongs to no request."""
+
+import secrets
+
+from afoot.engine.live import Bell
+from afoot.serve.handshake import Session
+from afoot.serve.reply import Leaving, Receive, Reply, Scope, header, read_body
+from afoot.serve.site import Site
+from afoot.wire import jsonrpc, mcp_2025
+from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault
+
+MOST = 10_000  # sessions at once
+IDLE_S = 1800.0
+
+
+class Held:
+    """A session as the HTTP transport holds it."""
+
+    __slots__ = ("bell", "busy", "seen", "session", "streaming")
+
+    def __init__(self, session: Session, now: float) -> None:
+        self.session = session
+        self.seen = now
+        self.busy = 0
+        self.streaming = False
+        self.bell = Bell()
+
+
+class Sessions:
+    """Every session of the handshake era, by its id."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._held: dict[str, Held] = {}
+
+    async def serve(self, scope: Scope, receive: Receive, reply: Reply) -> None:
+        """One HTTP request of this era; raises Fault."""
+        method = scope["method"]
+        if method == "POST":
+            await self._post(scope, receive, reply)
+        elif method == "GET":
+            await self._stream(self._find(scope), scope, receive, reply)
+        elif method == "DELETE":
+            self._end(scope)
+            await reply.json(200, b"")
+        else:
+            await reply.json(405, b"", (b"allow", b"GET, POST, DELETE"))
+
+    async def _post(self, scope: Scope, receive: Receive, reply: Reply) -> None:
+        accepts(scope)
+        message = jsonrpc.read(await read_body(scope, receive, self._site.settings.max_body_bytes))
+        if message.is_request and message.method == "initialize" and header(scope, b"mcp-session-id") is None:
+            await self._open(message, reply)
+            return
+        held = self._find(scope)
+        if not message.is_request:
+            await reply.json(202, b"")
+            (held.session.responded if message.is_response else held.session.notified)(message)
+            return
+        await self._request(held, message, receive, reply)
+
+    async def _open(self, message: Envelope, reply: Reply) -> None:
+        self._expire()
+        if len(self._held) >= MOST:
+            raise Fault(INVALID_REQUEST, f"too many sessions ({MOST}); end one with DELETE", status=503)
+        key = secrets.token_hex(16)
+        session = Session(self._site, f"session:{key}", dies=False)
+        reply.add((b"mcp-session-id", key.encode()))
+        await self._guarded(session, message, reply)
+        self._held[key] = Held(session, self._site.engine.clock.now())
+
+    async def _request(self, held: Held, message: Envelope, receive: Receive, reply: Reply) -> None:
+        held.busy += 1
+        leaving = Leaving(receive, reply, lambda: held.session.left_by(message.id))
+        try:
+            await self._guarded(held.session, message, reply)
+        finally:
+            leaving.close()
+            held.busy -= 1
+            held.seen = self._site.engine.clock.now()
+
+    async def _guarded(self, session: Session, message: Envelope, reply: Reply) -> None:
+        try:
+            await session.request(message, reply)
+        except Fault as fault:
+            fault.id = message.id if isinstance(message.id, int | str) else None
+            raise
+
+    async def _stream(self, held: Held, scope: Scope, receive: Receive, reply: Reply) -> None:
+        """What belongs to no request: changes of the list of tools."""
+        if b"text/event-stream" not in (header(scope, b"accept") or b"*/*"):
+            raise Fault(INVALID_REQUEST, "header accept: must have text/event-stream", status=406)
+        if held.streaming:
+            raise Fault(INVALID_REQUEST, "this session has its stream already", status=409)
+        held.streaming = True
+        site, bell = self._site, held.bell
+        leaving = Leaving(receive, reply, bell.ring)
+        forget = site.engine.catalog.listen(bell.ring)
+        site.bells.append(bell)
+        try:
+            await self._tell(held, reply)
+        finally:
+            held.streaming = False
+            site.bells.remove(bell)
+            forget()
+            leaving.close()
+
+    async def _tell(self, held: Held, reply: Reply) -> None:
+        engine = self._site.engine
+        await reply.keep_alive()
+        seen = engine.catalog.version
+        while not reply.gone and engine.closing is None and held in self._held.values():
+            await self._site.bell_or_beat(held.bell)
+            if engine.catalog.version != seen:
+                seen = engine.catalog.version
+                await reply.send([mcp_2025.list_changed()])
+            elif not reply.gone:
+                await reply.keep_alive()
+        await reply.finish((), None)
+
+    def _find(self, scope: Scope) -> Held:
+        key = header(scope, b"mcp-session-id")
+        if key is None:
+            raise Fault(INVALID_REQUEST, "header mcp-session-id: missing; begin with initialize")
+        held = self._held.get(key.decode("latin-1"))
+        if held is None:
+            raise Fault(
+                INVALID_REQUEST, "header mcp-session-id: no such session; begin with initialize", status=404
+            )
+        held.seen = self._site.engine.clock.now()
+        return held
+
+    def _end(self, scope: Scope) -> None:
+        self._find(scope)
+        held = self._held.pop((header(scope, b"mcp-session-id") or b"").decode("latin-1"))
+        held.session.close("the session was ended")
+        held.bell.ring()
+
+    def _expire(self) -> None:
+        old = self._site.engine.clock.now() - IDLE_S
+        for key, held in list(self._held.items()):
+            if held.seen < old and not held.busy and not held.streaming:
+                del self._held[key]
+
+
+def accepts(scope: Scope) -> None:
+    """A client must take both forms of answer; raises Fault."""
+    accept = header(scope, b"accept") or b""
+    both = b"application/json" in accept and b"text/event-stream" in accept
+    if not both and b"*/*" not in accept:
+        raise Fault(
+            INVALID_REQUEST, "header accept: must have application/json and text/event-stream", status=406
+        )

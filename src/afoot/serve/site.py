@@ -1,0 +1,108 @@
+"""What every surface of one gateway shares."""
+
+from collections.abc import Mapping
+
+from msgspec import Raw, Struct, json
+
+from afoot.config import Settings
+from afoot.engine.engine import Engine, Submission
+from afoot.engine.live import Bell, Live
+from afoot.engine.recovery import recall
+from afoot.errors import Refused, UnknownName
+from afoot.wire import bookmark, headers
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
+from afoot.wire.mcp import missing_capability
+from afoot.wire.messages import Wanted, early
+
+
+class Site(Struct):
+    """The engine, the settings in force, and the secrets of one gateway."""
+
+    engine: Engine
+    settings: Settings
+    version: str
+    key: bytes = b""  # seals bookmarks
+    token: str = ""  # the operator's
+    url: str = ""
+    instructions: str = ""
+    counted: dict[str, int] = {}
+    bells: list[Bell] = []  # rung when the gateway closes, so that open streams end
+    mirrored: dict[str, list[headers.Mirror]] = {}  # by tool digest
+
+    @property
+    def info(self) -> Raw:
+        """Who we are, encoded."""
+        return Raw(json.encode({"name": "afoot", "version": self.version}))
+
+    def count(self, what: str) -> None:
+        """Something odd happened that is worth a number."""
+        self.counted[what] = self.counted.get(what, 0) + 1
+
+    async def bell_or_beat(self, bell: Bell) -> None:
+        """Wait for a bell, or for the next keepalive."""
+        clock = self.engine.clock
+        timer = clock.at(clock.now() + self.settings.keepalive_s, bell.ring)
+        await bell.wait()
+        timer.cancel()
+
+    def open(self, want: Wanted, caller: str) -> Live:
+        """Start the call that was asked for; raises Fault."""
+        self._fits(want)
+        try:
+            return self.engine.submit(
+                Submission(
+                    want.name,
+                    want.arguments,
+                    caller,
+                    want.budget.idle_s,
+                    want.budget.left_s,
+                    {key: early(given, caller) for key, given in want.answers.items()},
+                )  # fmt: skip
+            )
+        except UnknownName as error:
+            raise Fault(INVALID_PARAMS, f"params.name: {error}", data={"nearest": error.nearest}) from None
+        except Refused as error:
+            data = None if error.retry_after is None else {"retry_after_s": error.retry_after}
+            raise Fault(INTERNAL_ERROR, str(error), data=data, status=503) from None
+
+    async def find(self, want: Wanted, caller: str) -> tuple[Live, bookmark.Bookmark]:
+        """The call that a retry belongs to; raises Fault."""
+        mark = bookmark.unseal(want.state or "", self.key, self.engine.clock.now())
+        bookmark.match(mark, caller, bookmark.digest(want.name, bytes(want.arguments)))
+        try:
+            return await recall(self.engine, mark.call), mark
+        except UnknownName:
+            raise Fault(INVALID_PARAMS, "params.requestState: its call is no longer known") from None
+
+    def seal(self, live: Live, caller: str, round_number: int) -> str:
+        """A bookmark for the caller's next request of this call."""
+        opened = live.call.opened
+        expires = self.engine.clock.now() + opened.limits.answer_s + opened.limits.ceiling_s
+        digest = bookmark.digest(opened.tool, bytes(opened.arguments))
+        return bookmark.seal(bookmark.Bookmark(live.call.id, round_number, caller, digest, expires), self.key)
+
+    def check_params(self, want: Wanted, sent: Mapping[str, str]) -> None:
+        """Arguments that are mirrored in headers must say the same there; raises Fault."""
+        try:
+            tool = self.engine.catalog.get(want.name)[1]
+        except UnknownName:
+            return  # said when the call is opened
+        wanted = self.mirrored.get(tool.digest)
+        if wanted is None:
+            wanted = self.mirrored[tool.digest] = headers.mirrors(bytes(tool.definition))
+        if wanted:
+            headers.check(wanted, bytes(want.arguments), sent)
+
+    def _fits(self, want: Wanted) -> None:
+        limit = self.settings.max_arguments_bytes
+        if len(bytes(want.arguments)) > limit:
+            raise Fault(INVALID_PARAMS, f"params.arguments: over {limit} bytes (raise max_arguments_bytes)")
+        try:
+            requires: Mapping[str, object] = self.engine.catalog.get(want.name)[1].requires
+        except UnknownName:
+            return  # submit says so, with the nearest names
+        lacking = {
+            name: value for name, value in requires.items() if getattr(want.capabilities, name, None) is None
+        }
+        if lacking:
+            raise missing_capability(lacking)

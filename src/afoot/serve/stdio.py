@@ -1,0 +1,223 @@
+"""MCP over stdin and stdout: one client, a line a message; what tools print goes to stderr."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from afoot.engine.live import Bell
+from afoot.serve.conversation import Conversation
+from afoot.serve.handshake import Session
+from afoot.serve.listing import answer_plain, listen
+from afoot.serve.modern import Modern, serve_call
+from afoot.serve.site import Site
+from afoot.wire import jsonrpc, mcp, messages
+from afoot.wire import mcp_2025 as handshake
+from afoot.wire.jsonrpc import INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
+
+CALLER = "stdio"
+
+
+class Line:
+    """An outlet on the pipe that all requests share."""
+
+    __slots__ = ("_stuck_s", "_writer", "gone", "streaming")
+
+    def __init__(self, writer: asyncio.StreamWriter, stuck_s: float) -> None:
+        self._writer = writer
+        self._stuck_s = stuck_s
+        self.gone = False
+        self.streaming = True
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """Write frames as lines, waiting while the pipe is full."""
+        try:
+            async with asyncio.timeout(self._stuck_s):
+                self._writer.write(b"".join([frame + b"\n" for frame in frames]))
+                await self._writer.drain()
+        except (TimeoutError, ConnectionError):
+            self.gone = True
+
+    async def finish(self, frames: Sequence[bytes], last: bytes | None) -> None:
+        """Write the last frames of a request."""
+        if not self.gone and (frames or last is not None):
+            await self.send([*frames] if last is None else [*frames, last])
+
+    async def keep_alive(self) -> None:
+        """Nothing: a pipe needs none."""
+
+
+class ModernSession:
+    """A 2026-07-28 client on a pipe."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._manner = Modern(cancels=True, capped=False)
+        self._talks: dict[Id, Conversation] = {}
+        self._listening: dict[Id, Bell] = {}
+
+    async def request(self, message: Envelope, outlet: Line) -> None:
+        """Answer one request; raises Fault."""
+        request = message.id
+        assert isinstance(request, int | str)
+        if request in self._talks or request in self._listening:
+            raise Fault(INVALID_REQUEST, f"id: {request!r} is the id of a request that still runs")
+        if message.method == "initialize":
+            raise mcp.unsupported(handshake.read_hello(message).protocolVersion)
+        if message.method == "tools/call":
+            await self._call(message, request, outlet)
+        elif message.method == "subscriptions/listen":
+            await self._listen(message, request, outlet)
+        else:
+            mcp.read_plain(message, None)
+            await outlet.finish((), answer_plain(self._site, message))
+
+    def notified(self, message: Envelope) -> None:
+        """Take a cancel; other notifications are dropped."""
+        if message.method != "notifications/cancelled":
+            return
+        cancelled = handshake.read_cancelled(message)
+        request = cancelled.requestId
+        if request in self._talks:
+            talk = self._talks[request]
+            self._site.engine.cancel(talk.live, "caller", cancelled.reason or "the caller cancelled it")
+            talk.stop()
+        elif request in self._listening:
+            self._listening.pop(request).ring()
+
+    def responded(self, message: Envelope) -> None:
+        """This era has no requests of ours, so nothing to answer."""
+        self._site.count("answers to nothing")
+
+    def close(self, reason: str) -> None:
+        """The client has gone."""
+        for talk in list(self._talks.values()):
+            self._site.engine.cancel(talk.live, "disconnect", reason)
+            talk.stop()
+        for bell in self._listening.values():
+            bell.ring()
+        self._listening.clear()
+
+    async def _call(self, message: Envelope, request: Id, outlet: Line) -> None:
+        want = mcp.read_call(message, None)
+        if want.token is not UNSET and any(talk.want.token == want.token for talk in self._talks.values()):
+            self._site.count("tokens used twice")
+            want.token = UNSET
+        talk = await serve_call(self._site, want, CALLER, outlet, self._manner)
+        self._talks[request] = talk
+        try:
+            await talk.hold(talk.live)
+        finally:
+            del self._talks[request]
+
+    async def _listen(self, message: Envelope, request: Id, outlet: Line) -> None:
+        wanted = mcp.read_listen(message, None)
+        bell = self._listening[request] = Bell()
+        await listen(self._site, request, wanted, outlet, bell, lambda: request not in self._listening)
+        self._listening.pop(request, None)
+
+
+class Stdio:
+    """The one connection of a process that was started by its client."""
+
+    def __init__(self, site: Site, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._site = site
+        self._reader = reader
+        self._line = Line(writer, site.settings.stuck_s)
+        self._session: Session | ModernSession | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Serve until the client closes its end."""
+        while not self._line.gone:
+            try:
+                text = await self._reader.readuntil(b"\n")
+            except asyncio.IncompleteReadError as rest:
+                text = rest.partial
+                if not text:
+                    break
+            except asyncio.LimitOverrunError as over:
+                await self._too_long(over.consumed)
+                continue
+            if text.strip():
+                await self._message(text)
+        if self._session is not None:
+            self._session.close("the client closed its end")
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._site.settings.cancel_grace_s)
+
+    async def _message(self, text: bytes) -> None:
+        try:
+            message = jsonrpc.read(text)
+            session = self._lock(message)
+            if message.is_notification:
+                session.notified(message)
+            elif message.is_response:
+                session.responded(message)
+            else:
+                task = asyncio.create_task(self._answer(session, message))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                if message.method == "initialize":
+                    await task
+        except Fault as fault:
+            await self._line.send([messages.error(fault)])
+
+    def _lock(self, message: Envelope) -> Session | ModernSession:
+        """The first request settles the era of the whole connection."""
+        modern = message.method != "initialize" and b"io.modelcontextprotocol/protocolVersion" in bytes(
+            message.params
+        )
+        if self._session is None:
+            if not message.is_request:
+                raise Fault(INVALID_REQUEST, "the first message must be a request")
+            self._session = ModernSession(self._site) if modern else Session(self._site, CALLER, dies=True)
+        elif modern and isinstance(self._session, Session):
+            fault = Fault(
+                INVALID_REQUEST, "this connection began with initialize; it speaks the handshake era"
+            )
+            fault.id = message.id if isinstance(message.id, int | str) else None
+            raise fault
+        return self._session
+
+    async def _answer(self, session: Session | ModernSession, message: Envelope) -> None:
+        assert isinstance(message.id, int | str)
+        try:
+            await session.request(message, self._line)
+        except Fault as fault:
+            await self._line.send([messages.error(fault, message.id)])
+
+    async def _too_long(self, consumed: int) -> None:
+        """Drop a line that is too long, and say so."""
+        limit = self._site.settings.max_body_bytes
+        while True:
+            await self._reader.readexactly(consumed)
+            try:
+                await self._reader.readuntil(b"\n")
+                break
+            except asyncio.LimitOverrunError as over:
+                consumed = over.consumed
+            except asyncio.IncompleteReadError:
+                break
+        await self._line.send(
+            [messages.error(Fault(PARSE_ERROR, f"line over {limit} bytes (raise max_body_bytes)"))]
+        )
+
+
+async def pipes(limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """The wire on stdin and stdout; from here on, whatever prints writes to stderr."""
+    loop = asyncio.get_running_loop()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    reader = asyncio.StreamReader(limit=limit)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(wire_in, "rb", 0))
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(wire_out, "wb", 0)
+    )
+    return reader, asyncio.StreamWriter(transport, protocol, None, loop)

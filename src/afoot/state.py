@@ -1,0 +1,76 @@
+"""The state folder: the gateway's secrets, and where the running one is found; for its owner's eyes."""
+
+import os
+import secrets
+from pathlib import Path
+
+from msgspec import DecodeError, Struct, json
+
+from afoot.config import home
+
+KEY_BYTES = 32
+
+
+class Address(Struct):
+    """Where a running gateway is, and the operator's token for it."""
+
+    mcp: str
+    console: str
+    token: str
+    pid: int
+
+
+def key() -> bytes:
+    """The key that seals bookmarks; made at first use."""
+    return bytes.fromhex(_secret("key", KEY_BYTES))
+
+
+def token() -> str:
+    """The operator's token; made at first use."""
+    return _secret("token", 24)
+
+
+def announce(address: Address) -> Path:
+    """Leave the address where client commands find it."""
+    file = home() / "gateway.json"
+    _write(file, json.encode(address))
+    return file
+
+
+def withdraw(address: Address) -> None:
+    """Take the address away, if it is still ours."""
+    known = running()
+    if known is not None and known.pid == address.pid:
+        (home() / "gateway.json").unlink(missing_ok=True)
+
+
+def running() -> Address | None:
+    """The gateway that was announced, if its process lives."""
+    try:
+        address = json.decode((home() / "gateway.json").read_bytes(), type=Address)
+        os.kill(address.pid, 0)
+    except (OSError, DecodeError):
+        return None
+    return address
+
+
+def _secret(name: str, size: int) -> str:
+    file = home() / name
+    try:
+        found = file.read_text().strip()
+    except FileNotFoundError:
+        found = ""
+    if not found:
+        found = secrets.token_hex(size)
+        _write(file, found.encode())
+    return found
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Whole or not at all, and never readable by others."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(data)
+    draft.replace(file)

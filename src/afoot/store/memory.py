@@ -1,0 +1,112 @@
+"""The journal that forgets: for tests, and for a call made without a gateway."""
+
+import secrets
+from types import TracebackType
+from typing import Self
+
+from msgspec import json
+
+from afoot.core.facts import Entry, Finished, Opened, Sample
+from afoot.core.ports import Batch, Query, Row
+from afoot.errors import StoreError
+from afoot.store.search import FIELDS, MOST, spellings
+
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # SQLite's LIKE knows these alone
+
+
+class MemoryJournal:
+    """Everything in plain lists and dicts; `write` is done when it returns."""
+
+    def __init__(self) -> None:
+        self.epoch = secrets.token_hex(8)
+        self._all: list[Entry] = []
+        self._calls: dict[str, dict[int, Entry]] = {}
+        self._samples: dict[str, dict[int, Sample]] = {}
+        self._rows: dict[str, Row] = {}
+        self._live: dict[str, float] = {}
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def position(self) -> int:
+        """The number of the last fact written."""
+        return len(self._all)
+
+    def write(self, batch: Batch) -> None:
+        """Record a batch; raises StoreError for a fact that is there already."""
+        self._check_open()
+        new = {(entry.call, entry.seq) for entry in batch.entries}
+        if len(new) < len(batch.entries) or any(seq in self._calls.get(call, ()) for call, seq in new):
+            raise StoreError("history in memory: a fact with this number is there already")
+        for entry in batch.entries:
+            self._add(entry)
+        for sample in batch.samples:
+            self._samples.setdefault(sample.call, {})[sample.number] = sample
+        self._rows.update(batch.rows)
+
+    async def facts(self, call: str, after: int = 0) -> list[Entry]:
+        """The facts of a call behind number `after`."""
+        self._check_open()
+        return [entry for seq, entry in sorted(self._calls.get(call, {}).items()) if seq > after]
+
+    async def samples(self, call: str) -> list[Sample]:
+        """The readings of a call that were taken into the history."""
+        self._check_open()
+        return [sample for _, sample in sorted(self._samples.get(call, {}).items())]
+
+    async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
+        """The facts of all calls behind a position, the oldest first."""
+        self._check_open()
+        first = max(0, position)
+        return list(enumerate(self._all[first : first + max(0, limit)], first + 1))
+
+    async def find(self, query: Query) -> list[Row]:
+        """The calls that fit, newest first, at most 1,000."""
+        self._check_open()
+        newest = sorted(reversed(self._rows.values()), key=lambda row: row.opened, reverse=True)
+        return [row for row in newest if self._fits(row, query)][: max(0, min(query.limit, MOST))]
+
+    async def unfinished(self) -> list[str]:
+        """The calls whose end is not recorded, the oldest first."""
+        self._check_open()
+        return sorted(self._live, key=lambda call: (self._live[call], call))
+
+    async def close(self) -> None:
+        """Take no more."""
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError("history in memory: it is not open")
+
+    def _add(self, entry: Entry) -> None:
+        self._all.append(entry)
+        self._calls.setdefault(entry.call, {})[entry.seq] = entry
+        if isinstance(entry.fact, Opened):
+            self._live[entry.call] = entry.fact.at
+        elif isinstance(entry.fact, Finished):
+            self._live.pop(entry.call, None)
+
+    def _fits(self, row: Row, query: Query) -> bool:
+        if any(getattr(query, field) not in ("", getattr(row, field)) for field in FIELDS):
+            return False
+        if query.before is not None and row.opened >= query.before:
+            return False
+        return not query.text or self._holds(row, query.text)
+
+    def _holds(self, row: Row, text: str) -> bool:
+        plain = text.translate(_LOWER)
+        if any(plain in (field or "").translate(_LOWER) for field in (row.id, row.tool, row.message)):
+            return True
+        first = self._calls.get(row.id, {}).get(1)
+        if first is None or not isinstance(first.fact, Opened):
+            return False
+        arguments = json.format(bytes(first.fact.arguments), indent=-1).decode().translate(_LOWER)
+        return any(spelling.translate(_LOWER) in arguments for spelling in spellings(text))

@@ -1,0 +1,113 @@
+"""The SQLite file itself: its tables, how it is made and opened, and which files are refused."""
+
+import os
+import secrets
+import sqlite3
+from pathlib import Path
+
+from afoot.errors import StoreError
+from afoot.store.problem import explained
+
+VERSION = 1
+PAGE = (
+    2048  # measured against 1, 4 and 8 KB: a commit is a sixth cheaper than with 4, and its log half as long
+)
+
+# `live` holds the calls without a recorded end: a page or two, all that is read to find them after a crash.
+# `calls` keeps its rowid: then a new row and a change to a recent one touch the same hot page.
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE facts (
+    pos INTEGER PRIMARY KEY, call TEXT NOT NULL, seq INTEGER NOT NULL,
+    at REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (call, seq)
+);
+CREATE TABLE samples (
+    call TEXT NOT NULL, number INTEGER NOT NULL, left_out INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (call, number)
+) WITHOUT ROWID;
+CREATE TABLE calls (
+    id TEXT NOT NULL UNIQUE, tool TEXT NOT NULL, server TEXT NOT NULL, caller TEXT NOT NULL,
+    opened REAL NOT NULL, state TEXT NOT NULL, outcome TEXT, finished REAL, progress REAL, total REAL,
+    message TEXT
+);
+CREATE INDEX calls_by_time ON calls (opened);
+CREATE TABLE live (call TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+def connect(path: Path, *, busy_s: float = 0.0) -> sqlite3.Connection:
+    """A connection to a history that exists; nothing is written on its own account. Raises sqlite3.Error."""
+    # Threads share connections here, one after the other; no transaction is opened behind our back.
+    db = sqlite3.connect(path.absolute(), timeout=busy_s, isolation_level=None, check_same_thread=False)
+    db.execute("PRAGMA wal_autocheckpoint = 0")
+    return db
+
+
+def prepare(path: Path, *, is_full: bool) -> sqlite3.Connection:
+    """The writer's connection, the file made or checked first; raises StoreError."""
+    _make(path)
+    db = None
+    try:
+        db = connect(path, busy_s=5.0)
+        _check(db, path)
+        _settle(db, path, is_full=is_full)
+        return db
+    except sqlite3.Error as error:
+        if db is not None:
+            db.close()
+        raise explained(error, path) from error
+    except StoreError:
+        if db is not None:
+            db.close()
+        raise
+
+
+def value(db: sqlite3.Connection, key: str) -> str:
+    """A value of the meta table; raises sqlite3.Error."""
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def _make(path: Path) -> None:
+    """An empty file, 0600, in a folder, 0700, unless they are there."""
+    if path.is_dir():
+        raise StoreError(f"history {path}: this is a folder; name a file in it")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite gives its side files the permissions of this one.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreError(
+            f"history {path}: it cannot be made or written ({error.strerror});"
+            " name another file, or change permissions"
+        ) from error
+
+
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is somebody else's, or a later afoot's, before anything in it is changed."""
+    tables = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if not tables:
+        return
+    if not {"meta", "facts", "calls"} <= tables:
+        raise StoreError(f"history {path}: this is another program's database; name another file")
+    version = value(db, "schema")
+    if version != str(VERSION):
+        raise StoreError(
+            f"history {path}: it has schema {version or 'unknown'}, this afoot knows up to {VERSION};"
+            " use the afoot that wrote it or a newer one, or name another file"
+        )
+
+
+def _settle(db: sqlite3.Connection, path: Path, *, is_full: bool) -> None:
+    db.execute(f"PRAGMA page_size = {PAGE}")  # of no effect on a file that has tables
+    mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise StoreError(f"history {path}: its file system cannot keep a write-ahead log; use a local disk")
+    db.execute(f"PRAGMA synchronous = {'FULL' if is_full else 'NORMAL'}")
+    db.execute("BEGIN IMMEDIATE")
+    if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+        for statement in _TABLES.split(";"):
+            db.execute(statement)
+        new = [("schema", str(VERSION)), ("epoch", secrets.token_hex(8))]
+        db.executemany("INSERT INTO meta VALUES (?, ?)", new)
+    db.execute("COMMIT")

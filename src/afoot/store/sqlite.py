@@ -1,0 +1,211 @@
+"""The journal in an SQLite file: small batches are committed on the loop, large ones and reads in threads.
+
+Every batch is one transaction. With `durable="full"` it is done when the disk has it (power may fail), else
+when the operating system has it (the process may be killed).
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypeVar
+
+from msgspec import DecodeError
+
+from afoot.core.facts import Entry, Sample
+from afoot.core.ports import Batch, Query, Row
+from afoot.errors import StoreError
+from afoot.store import codec, search
+from afoot.store.checkpointer import Checkpointer
+from afoot.store.problem import explained, is_busy
+from afoot.store.schema import connect, prepare, value
+
+T = TypeVar("T")
+
+_FACT = "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)"
+_SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
+_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
+progress = excluded.progress, total = excluded.total, message = excluded.message"""
+_OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
+_ENDED = "DELETE FROM live WHERE call = ?"
+_BUSY_MS = 2000  # how long the thread waits for another writer; the loop does not wait at all
+
+
+class SqliteJournal:
+    """One file, one writer. `async with` opens it and closes it."""
+
+    def __init__(self, path: Path | str, durable: Literal["normal", "full"] = "normal") -> None:
+        self.path = Path(path)
+        self.epoch = ""
+        self.position = 0
+        self._is_full = durable == "full"
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._checkpointer = Checkpointer(self.path)
+        self._write_thread = ThreadPoolExecutor(1, "afoot-write")
+        self._read_thread = ThreadPoolExecutor(1, "afoot-read")
+        self._waiting = 0  # batches in the hands of the thread, as the loop knows
+        self._is_broken = False  # one of these failed, so those behind it must fail too
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        await asyncio.get_running_loop().run_in_executor(self._write_thread, self._open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def write(self, batch: Batch) -> Awaitable[None] | None:
+        """Record a batch: now, or in the thread if it is large, must be synced, or another holds the file.
+
+        Batches keep their order even if nobody awaits: while the thread has one, all go there; when one fails
+        those behind it fail too. Raises StoreError, here or when awaited.
+        """
+        if self._is_closed:
+            raise StoreError(f"history {self.path}: it is not open")
+        ready = codec.encoded(batch)
+        if self._waiting or self._is_full or ready.is_large or self._checkpointer.cutting.locked():
+            return self._hand_over(ready)
+        try:
+            return self._commit(ready)
+        except sqlite3.Error as error:
+            if is_busy(error):
+                return self._hand_over(ready)
+            raise explained(error, self.path) from error
+
+    async def facts(self, call: str, after: int = 0) -> list[Entry]:
+        """The facts of a call behind number `after`."""
+        sql = "SELECT call, seq, body FROM facts WHERE call = ? AND seq > ? ORDER BY seq"
+        return await self._read(lambda db: codec.entries(db.execute(sql, (call, after))))
+
+    async def samples(self, call: str) -> list[Sample]:
+        """The readings of a call that were taken into the history."""
+        sql = "SELECT call, number, left_out, body FROM samples WHERE call = ? ORDER BY number"
+        return await self._read(lambda db: codec.samples(db.execute(sql, (call,))))
+
+    async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
+        """The facts of all calls behind a position, the oldest first."""
+        sql = "SELECT pos, call, seq, body FROM facts WHERE pos > ? ORDER BY pos LIMIT ?"
+
+        def read(db: sqlite3.Connection) -> list[tuple[int, Entry]]:
+            found = db.execute(sql, (position, max(0, limit))).fetchall()
+            return list(zip([row[0] for row in found], codec.entries(row[1:] for row in found), strict=True))
+
+        return await self._read(read)
+
+    async def find(self, query: Query) -> list[Row]:
+        """The calls that fit, newest first, at most 1,000."""
+        return await self._read(lambda db: search.found(db, query))
+
+    async def unfinished(self) -> list[str]:
+        """The calls whose end is not recorded, the oldest first."""
+        sql = "SELECT call FROM live ORDER BY at, call"
+        return await self._read(lambda db: [str(call) for (call,) in db.execute(sql)])
+
+    async def close(self) -> None:
+        """Write what is waiting, move the log into the file, let go of it. A second time nothing happens."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._read_thread, self._close_reader)
+        await loop.run_in_executor(self._write_thread, self._close_writer)
+        self._read_thread.shutdown(wait=False)
+        self._write_thread.shutdown(wait=False)
+
+    def _open(self) -> None:
+        if self._is_closed or self._writer is not None:
+            raise StoreError(f"history {self.path}: a journal is opened once; make a new one")
+        db = prepare(self.path, is_full=self._is_full)
+        try:
+            self.epoch = value(db, "epoch")
+            self.position = int(db.execute("SELECT coalesce(max(pos), 0) FROM facts").fetchone()[0])
+            db.execute("PRAGMA busy_timeout = 0")
+            self._reader = connect(self.path, busy_s=5.0)
+            self._reader.execute("PRAGMA query_only = 1")
+        except sqlite3.Error as error:
+            db.close()
+            raise explained(error, self.path) from error
+        self._writer = db
+        self._checkpointer.start()
+
+    def _commit(self, ready: codec.Encoded) -> None:
+        db = self._writer
+        if db is None:
+            raise StoreError(f"history {self.path}: it is not open")
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            first = self.position + 1
+            db.executemany(_FACT, ((pos, *fact) for pos, fact in enumerate(ready.facts, first)))
+            for sql, columns in (
+                (_ROW, ready.rows),
+                (_SAMPLE, ready.samples),
+                (_OPENED, ready.opened),
+                (_ENDED, ready.ended),
+            ):
+                if columns:
+                    db.executemany(sql, columns)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:  # some errors have rolled it back already
+                db.execute("ROLLBACK")
+            raise
+        self.position += len(ready.facts)
+        self._checkpointer.grew(len(ready.facts), ready.size)
+
+    def _hand_over(self, ready: codec.Encoded) -> Awaitable[None]:
+        self._waiting += 1
+        done = asyncio.get_running_loop().run_in_executor(self._write_thread, self._commit_patiently, ready)
+        done.add_done_callback(self._taken)
+        # Whoever stops waiting must not take the batch back: the thread may be in the midst of it.
+        return asyncio.shield(done)
+
+    def _taken(self, done: asyncio.Future[None]) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            self._is_broken = False
+
+    def _commit_patiently(self, ready: codec.Encoded) -> None:
+        """In the thread: commit, waiting for another writer if there is one."""
+        if self._is_broken:
+            raise StoreError(f"history {self.path}: not written, because a batch before it was not")
+        if self._writer is None:
+            raise StoreError(f"history {self.path}: it is not open")
+        try:
+            with self._checkpointer.cutting:
+                self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+                self._commit(ready)
+        except sqlite3.Error as error:
+            self._is_broken = True
+            raise explained(error, self.path) from error
+        finally:
+            self._writer.execute("PRAGMA busy_timeout = 0")
+
+    async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        if self._is_closed:
+            raise StoreError(f"history {self.path}: it is not open")
+        return await asyncio.get_running_loop().run_in_executor(self._read_thread, self._guarded, read)
+
+    def _guarded(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        if self._reader is None:
+            raise StoreError(f"history {self.path}: it is not open")
+        try:
+            return read(self._reader)
+        except (sqlite3.Error, UnicodeEncodeError, DecodeError) as error:
+            raise explained(error, self.path) from error
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._checkpointer.stop()
+            self._writer.close()
+            self._writer = None

@@ -1,0 +1,210 @@
+"""MCP 2026-07-28: no handshake, no session; every request says who asks and what it can do."""
+
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from afoot.core.facts import Question
+from afoot.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Envelope, Fault, Id, params
+from afoot.wire.messages import Budget, Capabilities, Notification, Response, Wanted, encode, question
+
+VERSION = "2026-07-28"
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+
+# Lists change when a tool file is reloaded; a minute is how long a client may not ask again.
+CACHE = {"ttlMs": 60_000, "cacheScope": "public"}
+
+
+class Meta(Struct):
+    """The `_meta` of a request."""
+
+    token: Id | UnsetType = field(name="progressToken", default=UNSET)
+    version: str | UnsetType = field(name="io.modelcontextprotocol/protocolVersion", default=UNSET)
+    capabilities: Capabilities | UnsetType = field(
+        name="io.modelcontextprotocol/clientCapabilities", default=UNSET
+    )
+    level: str | None = field(name="io.modelcontextprotocol/logLevel", default=None)
+    budget: Budget = field(name="dev.afoot/budget", default_factory=Budget)
+    partial: bool = field(name="dev.afoot/partial", default=False)
+
+
+class Plain(Struct):
+    """Params of which only the `_meta` and maybe a name count here."""
+
+    meta: Meta | UnsetType = field(name="_meta", default=UNSET)
+    name: str | UnsetType = UNSET
+    uri: str | UnsetType = UNSET
+    cursor: str | None = None
+
+
+class CallParams(Struct):
+    """The params of `tools/call`."""
+
+    name: str
+    meta: Meta | UnsetType = field(name="_meta", default=UNSET)
+    arguments: Raw = Raw(b"{}")
+    inputResponses: dict[str, Raw] = {}
+    requestState: str | None = None
+
+
+class Filter(Struct, omit_defaults=True):
+    """Which notices a listener wants; those we have none of are left out of the acknowledgement."""
+
+    toolsListChanged: bool = False
+
+
+class ListenParams(Struct):
+    """The params of `subscriptions/listen`."""
+
+    notifications: Filter
+    meta: Meta | UnsetType = field(name="_meta", default=UNSET)
+
+
+PLAIN = msgspec.json.Decoder(Plain)
+_call = msgspec.json.Decoder(CallParams)
+_listen = msgspec.json.Decoder(ListenParams)
+
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+def read_call(message: Envelope, headers: Mapping[str, str] | None) -> Wanted:
+    """A `tools/call`; raises Fault. Headers None: a transport without them."""
+    asked = params(message, _call)
+    meta = check(message, asked.meta, headers, asked.name)
+    arguments = asked.arguments if bytes(asked.arguments) != b"null" else Raw(b"{}")
+    if bytes(arguments)[:1] != b"{":
+        raise Fault(INVALID_PARAMS, "params.arguments: must be an object")
+    assert message.id is not UNSET and message.id is not None and not isinstance(meta.capabilities, UnsetType)
+    return Wanted(
+        message.id, asked.name, arguments, meta.token, meta.level, meta.capabilities, meta.budget,
+        meta.partial, asked.inputResponses, asked.requestState,
+    )  # fmt: skip
+
+
+def read_plain(message: Envelope, headers: Mapping[str, str] | None) -> Plain:
+    """Any other request; raises Fault."""
+    asked = params(message, PLAIN)
+    key = NAMED.get(str(message.method))
+    check(message, asked.meta, headers, asked.uri if key == "uri" else asked.name if key else UNSET)
+    return asked
+
+
+def read_listen(message: Envelope, headers: Mapping[str, str] | None) -> Filter:
+    """A `subscriptions/listen`; raises Fault."""
+    asked = params(message, _listen)
+    check(message, asked.meta, headers, UNSET)
+    return asked.notifications
+
+
+def check(message: Envelope, meta: Meta | UnsetType, headers: Mapping[str, str] | None, name: object) -> Meta:
+    """The request's envelope, rung by rung; the first that fails is told."""
+    missing = "params._meta: must hold io.modelcontextprotocol/"
+    if isinstance(meta, UnsetType):
+        raise Fault(INVALID_PARAMS, f"{missing}protocolVersion and clientCapabilities")
+    if meta.version is UNSET:
+        raise Fault(INVALID_PARAMS, f"{missing}protocolVersion")
+    if meta.capabilities is UNSET:
+        raise Fault(INVALID_PARAMS, f"{missing}clientCapabilities")
+    if headers is not None:
+        _agree("mcp-protocol-version", headers.get("mcp-protocol-version"), meta.version)
+        _agree("mcp-method", headers.get("mcp-method"), message.method)
+        if name is not UNSET:
+            _agree("mcp-name", plain_header(headers.get("mcp-name")), name)
+    if meta.version != VERSION:
+        raise unsupported(meta.version)
+    return meta
+
+
+def unsupported(version: str) -> Fault:
+    """The answer to a version that we do not speak this way."""
+    return Fault(
+        UNSUPPORTED_VERSION,
+        "unsupported protocol version",
+        data={"supported": [VERSION], "requested": version},
+    )
+
+
+def unknown_method(method: str) -> Fault:
+    """The answer to a method that we do not have."""
+    return Fault(METHOD_NOT_FOUND, f"unknown method {method!r}", status=404)
+
+
+def missing_capability(requires: Mapping[str, object]) -> Fault:
+    """The answer to a caller that lacks what the tool declared it needs."""
+    names = ", ".join(sorted(requires))
+    return Fault(
+        MISSING_CAPABILITY,
+        f"this tool needs a client that offers: {names}",
+        data={"requiredCapabilities": requires},
+    )
+
+
+def _agree(header: str, sent: str | None, body: object) -> None:
+    if sent is None:
+        raise Fault(HEADER_MISMATCH, f"header {header}: missing")
+    if sent != body:
+        raise Fault(HEADER_MISMATCH, f"header {header}: does not match the body")
+
+
+def plain_header(value: str | None) -> str | None:
+    """A header's value, its base64 wrapping taken off; a broken wrapping matches nothing."""
+    if value is None or not (value.startswith("=?base64?") and value.endswith("?=")):
+        return value
+    payload = value[9:-2]
+    try:
+        raw = b64decode(payload, validate=True)
+        return raw.decode() if b64encode(raw).decode() == payload else None
+    except (Error, UnicodeDecodeError):
+        return None
+
+
+def complete(request: Id, info: Raw, **fields: object) -> bytes:
+    """A finished result with these fields."""
+    meta = {"io.modelcontextprotocol/serverInfo": info}
+    return encode(Response(request, {"resultType": "complete", **fields, "_meta": meta}))
+
+
+def discovered(request: Id, info: Raw, instructions: str) -> bytes:
+    """The answer to `server/discover`."""
+    capabilities: dict[str, object] = {
+        "tools": {"listChanged": True},
+        "prompts": {},
+        "resources": {},
+        "logging": {},
+    }
+    return complete(
+        request,
+        info,
+        supportedVersions=[VERSION],
+        capabilities=capabilities,
+        instructions=instructions,
+        **CACHE,
+    )
+
+
+def input_required(request: Id, info: Raw, asked: Sequence[Question], state: str) -> bytes:
+    """A round: what the client is to find out before it asks again; with no questions, it only asks again."""
+    body: dict[str, object] = {"resultType": "input_required", "requestState": state}
+    if asked:
+        body["inputRequests"] = {
+            one.key: dict(zip(("method", "params"), question(one), strict=True)) for one in asked
+        }
+    body["_meta"] = {"io.modelcontextprotocol/serverInfo": info}
+    return encode(Response(request, body))
+
+
+def notice(method: str, subscription: Id, **fields: object) -> bytes:
+    """A notification on a listen stream."""
+    meta = {"io.modelcontextprotocol/subscriptionId": subscription}
+    return encode(Notification(method, {**fields, "_meta": meta}))
+
+
+def listen_over(request: Id, info: Raw) -> bytes:
+    """The end of a listen stream that we close."""
+    meta = {"io.modelcontextprotocol/serverInfo": info, "io.modelcontextprotocol/subscriptionId": request}
+    return encode(Response(request, {"resultType": "complete", "_meta": meta}))

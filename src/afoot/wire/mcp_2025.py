@@ -1,0 +1,147 @@
+"""MCP of the handshake era, 2024-11-05 to 2025-11-25: a session is opened, then both sides may ask."""
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from afoot.core.facts import Question
+from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, params
+from afoot.wire.messages import LEVELS, Budget, Capabilities, Notification, Response, Wanted, encode, question
+
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+LATEST = VERSIONS[-1]
+
+
+class Hello(Struct):
+    """The params of `initialize`."""
+
+    protocolVersion: str
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+    @property
+    def version(self) -> str:
+        """The version to speak: the asked one if we know it, else our newest of this era."""
+        return self.protocolVersion if self.protocolVersion in VERSIONS else LATEST
+
+
+class Meta(Struct):
+    """The `_meta` of a request."""
+
+    token: Id | UnsetType = field(name="progressToken", default=UNSET)
+    budget: Budget = field(name="dev.afoot/budget", default_factory=Budget)
+    partial: bool = field(name="dev.afoot/partial", default=False)
+
+
+class CallParams(Struct):
+    """The params of `tools/call`."""
+
+    name: str
+    arguments: Raw = Raw(b"{}")
+    meta: Meta = field(name="_meta", default_factory=Meta)
+
+
+class ListParams(Struct):
+    """The params of any list."""
+
+    cursor: str | None = None
+
+
+class LevelParams(Struct):
+    """The params of `logging/setLevel`."""
+
+    level: str
+
+
+class Cancelled(Struct):
+    """The params of `notifications/cancelled`."""
+
+    requestId: Id | None = None
+    reason: str = ""
+
+
+_hello = msgspec.json.Decoder(Hello)
+_call = msgspec.json.Decoder(CallParams)
+_list = msgspec.json.Decoder(ListParams)
+_level = msgspec.json.Decoder(LevelParams)
+_cancelled = msgspec.json.Decoder(Cancelled)
+
+
+def read_hello(message: Envelope) -> Hello:
+    """An `initialize`; raises Fault."""
+    return params(message, _hello)
+
+
+def read_call(message: Envelope, capabilities: Capabilities, level: str | None) -> Wanted:
+    """A `tools/call`; raises Fault."""
+    asked = params(message, _call)
+    arguments = asked.arguments if bytes(asked.arguments) != b"null" else Raw(b"{}")
+    if bytes(arguments)[:1] != b"{":
+        raise Fault(INVALID_PARAMS, "params.arguments: must be an object")
+    meta = asked.meta
+    assert isinstance(message.id, int | str)
+    return Wanted(
+        message.id, asked.name, arguments, meta.token, level, capabilities, meta.budget, meta.partial
+    )  # fmt: skip
+
+
+def read_list(message: Envelope) -> None:
+    """A request for a list; raises Fault for a cursor, as our lists have one page."""
+    if params(message, _list).cursor is not None:
+        raise Fault(INVALID_PARAMS, "params.cursor: unknown; these lists have one page")
+
+
+def read_level(message: Envelope) -> str:
+    """A `logging/setLevel`; raises Fault."""
+    level = params(message, _level).level
+    if level not in LEVELS:
+        raise Fault(INVALID_PARAMS, f"params.level: must be one of {', '.join(LEVELS)}")
+    return level
+
+
+def read_cancelled(message: Envelope) -> Cancelled:
+    """A `notifications/cancelled`; raises Fault."""
+    return params(message, _cancelled)
+
+
+def welcome(request: Id, hello: Hello, info: Raw, instructions: str) -> bytes:
+    """The answer to `initialize`."""
+    capabilities = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}, "logging": {}}
+    body: dict[str, object] = {
+        "protocolVersion": hello.version,
+        "capabilities": capabilities,
+        "serverInfo": info,
+    }
+    if instructions:
+        body["instructions"] = instructions
+    return encode(Response(request, body))
+
+
+def answered(request: Id, **fields: object) -> bytes:
+    """A result with these fields."""
+    return encode(Response(request, fields))
+
+
+class Request(Struct):
+    """A request of ours to the client."""
+
+    id: Id
+    method: str
+    params: object
+    jsonrpc: str = "2.0"
+
+
+def ask(request: Id, asked: Question) -> bytes:
+    """The nested request that puts a question to the client."""
+    method, body = question(asked)
+    if isinstance(body, dict) and body.get("mode") == "form":
+        body = {key: value for key, value in body.items() if key != "mode"}  # unknown before 2025-11-25
+    return encode(Request(request, method, body))
+
+
+def withdrawn(request: Id, reason: str) -> bytes:
+    """A nested request that needs no answer any more."""
+    return encode(Notification("notifications/cancelled", {"requestId": request, "reason": reason}))
+
+
+def list_changed() -> bytes:
+    """The list of tools is another one now."""
+    return encode(Notification("notifications/tools/list_changed", {}))

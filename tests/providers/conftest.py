@@ -1,0 +1,26 @@
+"""Async tests run by a loop of their own, and a process left as it was found."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+from afoot.providers import capture
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """An async test gets a new loop; its fixtures are plain."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@pytest.fixture(autouse=True)
+def no_capture_left() -> Iterator[None]:
+    """A test that ran a tool listens to this test's streams; the next one has its own."""
+    yield
+    capture.uninstall()

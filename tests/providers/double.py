@@ -1,0 +1,99 @@
+"""A run that a test scripts: a real implementation of the port that records what it gets."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from afoot.core.facts import Answer, Question, Result
+from afoot.core.ports import Report
+from afoot.providers.function import FunctionProvider, Settings
+
+Reading = tuple[float | None, float | None, str | None]
+
+
+class ScriptedRun:
+    """Records everything in order; answers questions from a list; fails if it is used off its loop."""
+
+    def __init__(self, run_id: str = "c1", answers: Iterable[Answer] = (), resumed_from: bytes = b"") -> None:
+        self.id = run_id
+        self.attempt = 1
+        self.cancelled: str | None = None
+        self.resumed_from = Raw(resumed_from)
+        self.readings: list[Reading] = []
+        self.contents: list[Report] = []
+        self.logs: list[tuple[str, str, str]] = []
+        self.questions: list[Question] = []
+        self.beats = 0
+        self.events: list[str] = []
+        self.asked = asyncio.Event()
+        self._answers = list(answers)
+        self._thread = threading.get_ident()
+
+    def report(self, progress: float | None, total: float | None, message: str | None) -> None:
+        self._heard("report")
+        self.readings.append((progress, total, message))
+
+    def content(self, report: Report) -> None:
+        self._heard("content")
+        self.contents.append(report)
+
+    def alive(self) -> None:
+        self._heard("alive")
+        self.beats += 1
+
+    def log(self, text: str, level: str, logger: str) -> None:
+        self._heard("log")
+        self.logs.append((text, level, logger))
+
+    async def ask(self, question: Question) -> Answer:
+        self._heard("ask")
+        self.questions.append(question)
+        self.asked.set()
+        if not self._answers:
+            await asyncio.Event().wait()  # nobody answers
+        await asyncio.sleep(0)
+        return self._answers.pop(0)
+
+    def _heard(self, what: str) -> None:
+        assert threading.get_ident() == self._thread, f"{what} came from another thread"
+        self.events.append(what)
+
+
+def accept(value: object) -> Answer:
+    """An accepted answer."""
+    return Answer("accept", Raw(msgspec.json.encode(value)))
+
+
+def decoded(raw: Raw) -> Any:
+    """The value of encoded JSON, None for nothing."""
+    return msgspec.json.decode(bytes(raw)) if bytes(raw) else None
+
+
+def text_of(result: Result) -> str:
+    """All the text of a result."""
+    return "".join(item.get("text", "") for item in decoded(result.content))
+
+
+async def call(
+    function: Callable[..., Any], arguments: object = None, run: ScriptedRun | None = None, settings: Settings | None = None
+) -> Result:
+    """One call of one function, prepared and run to its end."""
+    provider = FunctionProvider([function], settings=settings or Settings())
+    raw = Raw(msgspec.json.encode({} if arguments is None else arguments))
+    name = provider.tools()[0].name
+    try:
+        return await provider.prepare(name, raw)(run or ScriptedRun())
+    finally:
+        provider.close()
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait for something another thread does."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, "it never happened"
+        await asyncio.sleep(0.005)

@@ -1,0 +1,101 @@
+"""One gateway per store, and how the second one learns it."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from afoot.errors import StoreError
+from afoot.store.lock import StoreLock, StoreTaken
+
+HOLDER = """
+import sys, time
+from afoot.store.lock import StoreLock
+lock = StoreLock(sys.argv[1])
+lock.acquire()
+lock.announce("http://127.0.0.1:23668")
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_gateway_is_told_who_has_the_store(tmp_path: Path) -> None:
+    """H1: the error names pid and address."""
+    store = tmp_path / "history.db"
+    with StoreLock(store) as lock:
+        lock.announce("http://127.0.0.1:1")
+        with pytest.raises(StoreTaken, match=rf"process {os.getpid()} at http://127\.0\.0\.1:1") as caught:
+            StoreLock(store).acquire()
+        assert (caught.value.pid, caught.value.url) == (os.getpid(), "http://127.0.0.1:1")
+
+
+def test_a_holder_without_an_address_is_named_by_its_pid(tmp_path: Path) -> None:
+    """H1: the address is known only after the port is."""
+    with StoreLock(tmp_path / "history.db"), pytest.raises(StoreTaken) as caught:
+        StoreLock(tmp_path / "history.db").acquire()
+    assert (caught.value.pid, caught.value.url) == (os.getpid(), None)
+
+
+def test_a_holder_that_has_said_nothing_yet_is_just_starting(tmp_path: Path) -> None:
+    """H1: the moment between taking the lock and writing into it."""
+    with StoreLock(tmp_path / "history.db"):
+        (tmp_path / "history.db.lock").write_text("")
+        with pytest.raises(StoreTaken, match="just starting") as caught:
+            StoreLock(tmp_path / "history.db").acquire()
+    assert caught.value.pid is None
+
+
+def test_a_shorter_address_leaves_nothing_of_the_longer(tmp_path: Path) -> None:
+    """H1: what is in the lock is always whole."""
+    with StoreLock(tmp_path / "history.db") as lock:
+        lock.announce("http://127.0.0.1:23668/very/long")
+        lock.announce("http://a")
+        with pytest.raises(StoreTaken) as caught:
+            StoreLock(tmp_path / "history.db").acquire()
+    assert caught.value.url == "http://a"
+
+
+def test_a_released_store_can_be_taken(tmp_path: Path) -> None:
+    """H1: leaving gives it back; the file is the owner's alone."""
+    store = tmp_path / "state" / "history.db"
+    for _ in range(2):
+        with StoreLock(store):
+            assert stat.S_IMODE((tmp_path / "state" / "history.db.lock").stat().st_mode) == 0o600
+            assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    lock = StoreLock(store)
+    lock.release()
+    with pytest.raises(StoreError, match="not held"):
+        lock.announce("http://a")
+
+
+def test_stores_side_by_side_are_apart(tmp_path: Path) -> None:
+    """H1: a lock is for one file."""
+    with StoreLock(tmp_path / "a.db"), StoreLock(tmp_path / "b.db"):
+        pass
+
+
+def test_kill_nine_gives_the_store_back(tmp_path: Path) -> None:
+    """H1: a dead gateway holds nothing, and what it said of itself deceives nobody."""
+    store = tmp_path / "history.db"
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    command = [sys.executable, "-c", HOLDER, str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StoreTaken, match="23668") as caught:
+            StoreLock(store).acquire()
+        assert caught.value.pid == holder.pid
+        holder.send_signal(signal.SIGKILL)
+    with StoreLock(store):
+        pass
+
+
+def test_a_lock_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """H1: what is wrong, and what to do."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="its lock cannot be made"):
+        StoreLock(tmp_path / "file" / "history.db").acquire()

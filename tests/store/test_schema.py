@@ -1,0 +1,122 @@
+"""Which files the SQLite journal makes, and which it refuses with what words."""
+
+import errno
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from afoot.errors import StoreError
+from afoot.store.schema import PAGE, VERSION
+from afoot.store.sqlite import SqliteJournal
+from tests.store.sample import entries, opened, write
+
+
+def mode(path: Path) -> int:
+    """The permission bits of a file."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def refused(path: Path) -> str:
+    """What is said when this file is to be a history."""
+    with pytest.raises(StoreError) as caught:
+        async with SqliteJournal(path):
+            pass
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+async def test_the_file_is_the_owners_alone(tmp_path: Path) -> None:
+    """S1: file and side files 0600, a folder made for them 0700."""
+    path = tmp_path / "state" / "history.db"
+    async with SqliteJournal(path) as journal:
+        await write(journal, *entries("a", [opened()]))
+        assert mode(path.parent) == 0o700
+        assert {mode(file) for file in path.parent.iterdir()} == {0o600}
+        assert len(list(path.parent.iterdir())) == 3
+
+
+async def test_a_file_of_its_own_name_for_memory_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H1: no name of a file makes SQLite forget."""
+    monkeypatch.chdir(tmp_path)
+    async with SqliteJournal(":memory:"):
+        pass
+    assert (tmp_path / ":memory:").stat().st_size > 0
+
+
+async def test_a_folder_is_refused(tmp_path: Path) -> None:
+    """H1: a folder in the file's place."""
+    assert "this is a folder" in await refused(tmp_path)
+
+
+async def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
+    """H1: somebody's text file."""
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes\n" * 1000)
+    assert "no SQLite file" in await refused(path)
+    assert path.read_text() == "my notes\n" * 1000
+
+
+async def test_another_programs_database_is_refused_and_kept(tmp_path: Path) -> None:
+    """H1: somebody's database."""
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE music (title TEXT)")
+    before = path.read_bytes()
+    assert "another program's database" in await refused(path)
+    assert path.read_bytes() == before
+
+
+async def test_a_file_of_a_newer_afoot_is_refused(tmp_path: Path) -> None:
+    """H1: a schema that this program does not know."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path):
+        pass
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
+        db.commit()
+    said = await refused(path)
+    assert "schema 99" in said
+    assert f"up to {VERSION}" in said
+
+
+async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    """H1: a page overwritten with rubbish."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        await write(journal, *(entry for n in range(500) for entry in entries(f"c{n}", [opened()])))
+    with path.open("r+b") as file:
+        file.seek(PAGE)
+        file.write(os.urandom(PAGE * 20))
+    with pytest.raises(StoreError, match=r"damaged|cannot be read"):
+        async with SqliteJournal(path) as journal:
+            await journal.since(0)
+
+
+async def test_a_half_made_file_is_made_whole(tmp_path: Path) -> None:
+    """H1: killed between making the file and its tables, the next start goes on."""
+    path = tmp_path / "history.db"
+    path.touch()
+    async with SqliteJournal(path) as journal:
+        await write(journal, *entries("a", [opened()]))
+
+
+async def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
+    """H1: the folder cannot be made."""
+    (tmp_path / "file").touch()
+    assert "cannot be made" in await refused(tmp_path / "file" / "history.db")
+
+
+async def test_a_place_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H1: not ours to write."""
+
+    def denied(*_: object) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("afoot.store.schema.os.open", denied)
+    assert "cannot be made or written (Permission denied)" in await refused(tmp_path / "history.db")

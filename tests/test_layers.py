@@ -1,0 +1,206 @@
+"""The house rules, read from the source itself: who may import whom, what is pure, how long things may be."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "afoot"
+
+# Higher may import lower. The groups in one row that never import each other are named in APART.
+LAYERS = (
+    ("cli", "app", "testing", "__init__", "__main__"),
+    ("gateway", "serve"),
+    ("providers", "cluster"),
+    ("engine", "wire", "store", "observe"),
+    ("state",),
+    ("config",),
+    ("core",),
+    ("errors",),
+)
+APART = {"engine", "wire", "store", "observe"}
+PURE = {"core", "wire"}
+
+# A package, and the only places that may import it.
+ONLY_IN = {
+    "opentelemetry": ("observe",),
+    "redis": ("store.redis", "cluster"),
+    "docket": ("cluster",),
+    "starlette": ("serve",),
+    "uvicorn": ("app",),
+    "mcp": ("providers.upstream",),
+    "mcp_types": ("providers.upstream",),
+    "fastmcp": ("providers.upstream",),
+}
+IMPURE_MODULES = set(
+    "anyio asyncio concurrent http httpx httpx2 logging multiprocessing os pathlib queue random secrets"
+    " select selectors shutil signal socket sqlite3 ssl subprocess sys tempfile threading time uvloop".split()
+)
+IMPURE_NAMES = {"breakpoint", "input", "open", "print"}
+IMPURE_METHODS = {"now", "today", "utcnow"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+FILE_LINES = 300
+FUNCTION_LINES = 30
+PARAMETERS = 5
+# What is longer than the limits today, and by how much. A number here may only go down.
+LONGER: dict[str, int] = {}
+WIDER: dict[str, int] = {}
+
+
+def modules() -> list[str]:
+    """Return the dotted names, below afoot, of all modules."""
+    found = (path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py"))
+    return sorted(".".join(path.parts).removesuffix(".__init__") for path in found)
+
+
+def parse(module: str) -> ast.Module:
+    """Return the tree of a module."""
+    path = SOURCE.joinpath(*module.split("."))
+    return ast.parse(
+        path.with_suffix(".py").read_text() if path.with_suffix(".py").exists() else package(path)
+    )
+
+
+def package(path: Path) -> str:
+    """Return the text of a package's own file."""
+    return (path / "__init__.py").read_text()
+
+
+def imports(module: str) -> Iterator[str]:
+    """Yield the dotted name of everything a module imports, also inside functions."""
+    for node in ast.walk(parse(module)):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name for name in names)
+            case ast.ImportFrom(level=level, module=origin, names=names):
+                assert level == 0, f"{module}, line {node.lineno}: imports name the whole path"
+                # `from afoot import core` names a module only in its second half.
+                yield from (f"{origin}.{name.name}" for name in names)
+
+
+def inner(name: str) -> str | None:
+    """Return what a dotted name is below afoot, its root included, or None for another package."""
+    head, _, rest = name.partition(".")
+    if head != "afoot":
+        return None
+    first = rest.split(".")[0]
+    known = (SOURCE / first).is_dir() or (SOURCE / f"{first}.py").exists()
+    return rest if first and known else "__init__"
+
+
+def rank(top: str) -> int:
+    """Return the row of a top-level module; a new one has to be given a place first."""
+    return next(row for row, names in enumerate(LAYERS) if top in names)
+
+
+def under(module: str, places: tuple[str, ...]) -> bool:
+    """Say whether a module is one of the places or below one."""
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+def test_every_module_has_a_place_in_the_layers() -> None:
+    """House: a file nobody placed is a file nobody can reason about."""
+    placed = {name for names in LAYERS for name in names}
+    assert {module.split(".")[0] for module in modules()} <= placed
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_only_what_lies_below_it(module: str) -> None:
+    """House: cli, app > serve > providers, cluster > engine | wire | store | observe > core."""
+    top = module.split(".")[0]
+    for name in imports(module):
+        target = (inner(name) or top).split(".")[0]
+        assert rank(target) >= rank(top), f"{module} imports {name}, which lies above it"
+        assert target == top or not {target, top} <= APART, f"{module} imports {name}, its neighbour"
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_foreign_package_stays_in_its_place(module: str) -> None:
+    """House: each dependency is known to one part of the tree."""
+    for name in imports(module):
+        places = ONLY_IN.get(name.split(".")[0])
+        assert places is None or under(module, places), f"{module} imports {name}, allowed only in {places}"
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name.split(".")[0] in PURE])
+def test_core_and_wire_are_pure(module: str) -> None:
+    """House: no asyncio, no time, no logging, no I/O, no async def; time is an argument."""
+    assert not {name.split(".")[0] for name in imports(module)} & IMPURE_MODULES
+    assert not [name for name in imports(module) if under(name, ("afoot.config",))], "settings are arguments"
+    for node in ast.walk(parse(module)):
+        where = f"{module}, line {getattr(node, 'lineno', 0)}"
+        assert not isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith), where
+        match node:
+            case ast.Call(func=ast.Name(id=name)):
+                assert name not in IMPURE_NAMES, where
+            case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="date" | "datetime"))):
+                assert name not in IMPURE_METHODS, where
+
+
+def python_files() -> list[str]:
+    """Return the paths of all Python files of the project."""
+    folders = (ROOT / name for name in ("src", "tests", "bench", "examples"))
+    return sorted(str(path.relative_to(ROOT)) for folder in folders for path in folder.rglob("*.py"))
+
+
+def functions(path: str) -> Iterator[tuple[str, Function]]:
+    """Yield each function of a file, also those inside others, under its qualified name."""
+    yield from functions_in(ast.parse((ROOT / path).read_text()), f"{path}::")
+
+
+def functions_in(tree: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
+    """Yield the functions below a node."""
+    for node in ast.iter_child_nodes(tree):
+        named = isinstance(node, Function | ast.ClassDef)
+        if isinstance(node, Function):
+            yield prefix + node.name, node
+        yield from functions_in(node, f"{prefix}{node.name}." if named else prefix)
+
+
+def length(node: Function) -> int:
+    """Return a function's lines from `def` to its end; words that explain it are free."""
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = node.body[0]
+    if ast.get_docstring(node) is not None:
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return lines
+
+
+def width(node: Function) -> int:
+    """Return the number of a function's parameters, without `self` and `cls`."""
+    every = [
+        *node.args.posonlyargs,
+        *node.args.args,
+        *node.args.kwonlyargs,
+        node.args.vararg,
+        node.args.kwarg,
+    ]
+    return sum(1 for one in every if one is not None and one.arg not in ("self", "cls"))
+
+
+def over(sizes: dict[str, int], limit: int) -> dict[str, int]:
+    """Return what is larger than the limit."""
+    return {name: size for name, size in sizes.items() if size > limit}
+
+
+def test_no_file_or_function_grows_past_its_limit() -> None:
+    """House: past 300 lines a file or 30 a function, find the missing noun. The exceptions shrink or go."""
+    files = {path: len((ROOT / path).read_text().splitlines()) for path in python_files()}
+    bodies = {name: length(node) for path in python_files() for name, node in functions(path)}
+    assert over(files, FILE_LINES) | over(bodies, FUNCTION_LINES) == LONGER
+
+
+def test_no_function_takes_more_parameters_than_one_can_remember() -> None:
+    """House: at most five parameters. The exceptions shrink or go."""
+    widths = {name: width(node) for path in python_files() for name, node in functions(path)}
+    assert over(widths, PARAMETERS) == WIDER
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_begins_by_saying_what_lives_in_it(module: str) -> None:
+    """House: the first line is a docstring of one sentence."""
+    docstring = ast.get_docstring(parse(module)) or ""
+    assert docstring.split("\n\n")[0].endswith("."), f"{module} does not say what lives in it"
