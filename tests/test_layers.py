@@ -29,7 +29,7 @@ ONLY_IN = {
     "redis": ("store.redis", "cluster"),
     "docket": ("cluster",),
     "starlette": ("serve",),
-    "uvicorn": ("app",),
+    "uvicorn": ("serve",),
     "mcp": ("providers.upstream",),
     "mcp_types": ("providers.upstream",),
     "fastmcp": ("providers.upstream",),

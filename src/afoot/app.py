@@ -1,7 +1,6 @@
 """The composition root: puts a gateway and its surfaces together, runs them, and takes them down in order."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import resource
@@ -10,7 +9,6 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-import uvicorn
 from msgspec import Struct
 
 from afoot import __version__, state
@@ -20,6 +18,7 @@ from afoot.gateway import Gateway
 from afoot.serve.api import routes
 from afoot.serve.guard import Guard, hosts
 from afoot.serve.http import Http
+from afoot.serve.server import server
 from afoot.serve.site import Site
 from afoot.serve.stdio import Stdio, pipes
 
@@ -87,12 +86,8 @@ async def _http(
         site.token,
     )
     application = Http(site, guard, routes(site, guard))
-    config = uvicorn.Config(
-        application, http="httptools", ws="none", lifespan="off", access_log=False, log_config=None,
-        server_header=False, date_header=False, timeout_graceful_shutdown=2, backlog=2048,
-    )  # fmt: skip
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    http = server(application)
+    serving = asyncio.create_task(http.serve(sockets=[listener]))
     address = state.Address(f"{site.url}/mcp", f"{site.url}/", site.token, os.getpid())
     state.announce(address)
     log.info("%d file descriptors", _raise_descriptors())
@@ -101,19 +96,11 @@ async def _http(
         stopped = asyncio.create_task(stop.asked.wait())
         await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
         await stop.wind_down()
-        server.should_exit = True
+        http.should_exit = True
         await serving
         stopped.cancel()
     finally:
         state.withdraw(address)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: the gateway winds its calls down first."""
-
-    @contextlib.contextmanager
-    def capture_signals(self):  # type: ignore[no-untyped-def]
-        yield
 
 
 class _Stop:

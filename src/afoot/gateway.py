@@ -48,6 +48,7 @@ class Gateway:
         try:
             journal = await self._journal()
             self.engine = Engine(journal, Catalog(limiter), Slots(settings.server_concurrency))
+            self.engine.write_ahead = settings.durable == "full"
             self.engine.require_history = settings.history == "required"
             self.engine.max_result_bytes = settings.max_result_bytes
             self.engine.max_data_bytes = settings.max_data_bytes

@@ -1,10 +1,11 @@
 """What every provider must do, as tests that take a `provider` fixture.
 
-A test module of a provider says `from tests.providers.contract import *` and has a fixture `provider` that makes,
-inside a running loop, a provider with the tools:
+A test module of a provider says `from tests.providers.contract import *` and has a fixture `provider`: a
+function that makes, inside a running loop, a provider with the tools:
 `echo(text: str)` gives back the text · `count(n: int)` reports 1 to n of n and gives back n as text ·
 `crash()` raises ValueError("boom") · `missing()` raises ToolError.not_found("no such thing") ·
-`hang()` reports once and waits until it is cancelled · `confirm()` asks for {"sure": bool}, gives back "yes" or "no".
+`hang()` reports once and waits until it is cancelled · `confirm()` asks for {"sure": bool} and gives back
+"yes" or "no".
 """
 
 import asyncio

@@ -75,11 +75,15 @@ def decoded(raw: Raw) -> Any:
 
 def text_of(result: Result) -> str:
     """All the text of a result."""
-    return "".join(item.get("text", "") for item in decoded(result.content))
+    items: list[dict[str, str]] = decoded(result.content)
+    return "".join(item.get("text", "") for item in items)
 
 
 async def call(
-    function: Callable[..., Any], arguments: object = None, run: ScriptedRun | None = None, settings: Settings | None = None
+    function: Callable[..., Any],
+    arguments: object = None,
+    run: ScriptedRun | None = None,
+    settings: Settings | None = None,
 ) -> Result:
     """One call of one function, prepared and run to its end."""
     provider = FunctionProvider([function], settings=settings or Settings())

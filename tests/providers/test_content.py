@@ -13,14 +13,21 @@ from tests.providers.double import decoded
 def test_every_kind_of_content_has_its_shape() -> None:
     """C7: the shapes of the protocol."""
     data = base64.b64encode(b"\x00\xff").decode()
-    assert decoded(content_of([Content.text("a"), "b"])) == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    assert decoded(content_of(Content.image(b"\x00\xff"))) == [{"type": "image", "data": data, "mimeType": "image/png"}]
+    assert decoded(content_of([Content.text("a"), "b"])) == [
+        {"type": "text", "text": "a"},
+        {"type": "text", "text": "b"},
+    ]
+    assert decoded(content_of(Content.image(b"\x00\xff"))) == [
+        {"type": "image", "data": data, "mimeType": "image/png"}
+    ]
     assert decoded(content_of(Content.audio(b"\x00\xff", "audio/mpeg")))[0]["mimeType"] == "audio/mpeg"
     resource = Content.resource("file:///a", blob=b"\x00\xff", mime="x/y")
     inner = {"uri": "file:///a", "mimeType": "x/y", "blob": data}
     assert decoded(content_of(resource)) == [{"type": "resource", "resource": inner}]
     link = Content.link("file:///a", "a", size=3)
-    assert decoded(content_of(link)) == [{"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3}]
+    assert decoded(content_of(link)) == [
+        {"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3}
+    ]
 
 
 def test_a_resource_is_text_or_bytes() -> None:

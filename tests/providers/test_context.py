@@ -33,7 +33,9 @@ async def test_a_report_reaches_the_run_as_it_was_said() -> None:
     assert run.contents == []
 
 
-@pytest.mark.parametrize("bad", [NAN, float("inf"), -1, "5", True, 10**400, object(), [1]], ids=lambda bad: f"{bad!r:.9}")
+@pytest.mark.parametrize(
+    "bad", [NAN, float("inf"), -1, "5", True, 10**400, object(), [1]], ids=lambda bad: f"{bad!r:.9}"
+)
 async def test_bad_numbers_are_missing_and_the_repair_is_seen_once(bad: Any) -> None:
     """P1, P4: never raises; what was repaired is visible in the history."""
     run = ScriptedRun()
@@ -64,7 +66,9 @@ async def test_data_makes_it_content() -> None:
 
 
 @pytest.mark.parametrize("bad", [object(), {"x": object()}, "x" * 300_000], ids=["object", "inside", "huge"])
-async def test_data_that_cannot_be_sent_is_dropped_and_said(bad: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_data_that_cannot_be_sent_is_dropped_and_said(
+    bad: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     """P1: the numbers still arrive."""
     run = ScriptedRun()
     context(run).report(1, 2, "m", data=bad)
@@ -139,7 +143,9 @@ async def test_track_takes_async_iterables() -> None:
 
 async def test_questions_are_numbered_unless_they_have_a_key() -> None:
     """Q1: the engine fills in the id."""
-    run = ScriptedRun(answers=[accept({"value": 1}), accept({"value": 2}), accept({"content": "c"}), accept({"roots": [1]})])
+    run = ScriptedRun(
+        answers=[accept({"value": 1}), accept({"value": 2}), accept({"content": "c"}), accept({"roots": [1]})]
+    )
     ctx = context(run)
     assert (await ctx.ask("a\x00?", int)).content == 1
     assert (await ctx.ask("b?", int, key="mine")).content == 2
@@ -238,7 +244,7 @@ async def test_unknown_log_levels_are_info() -> None:
 
 
 async def test_a_report_is_cheap() -> None:
-    """P1: far below the 5 µs that a tool may pay (0.3 µs measured; the limit leaves room for a busy machine)."""
+    """P1: far below the 5 µs that a tool may pay (0.3 µs measured; there is room for a busy machine)."""
 
     class Counter(ScriptedRun):
         def report(self, progress: float | None, total: float | None, message: str | None) -> None:

@@ -21,7 +21,11 @@ def test_a_google_docstring_describes_its_parameters() -> None:
         """
     )
     assert doc.description == "Export pages.\n\nSlowly."
-    assert doc.parameters == {"pages": "how many pages, at least one", "mode": "fast: or slow", "rest": "ignored"}
+    assert doc.parameters == {
+        "pages": "how many pages, at least one",
+        "mode": "fast: or slow",
+        "rest": "ignored",
+    }
 
 
 def test_a_numpy_docstring_describes_its_parameters() -> None:

@@ -26,7 +26,8 @@ class Angry:
 
 
 @pytest.mark.parametrize(
-    "bad", [None, True, "5", b"6", float("nan"), float("inf"), -1, -0.5, 10**400, object(), Angry(), [], 1j],
+    "bad",
+    [None, True, "5", b"6", float("nan"), float("inf"), -1, -0.5, 10**400, object(), Angry(), [], 1j],
     ids=repr_short,
 )
 def test_what_is_no_finite_number_counts_as_none(bad: object) -> None:
@@ -34,7 +35,9 @@ def test_what_is_no_finite_number_counts_as_none(bad: object) -> None:
     assert number(bad) is None
 
 
-@pytest.mark.parametrize(("value", "kept"), [(5, 5), (0, 0), (2.5, 2.5), (Decimal("1.5"), 1.5), (Fraction(1, 4), 0.25)])
+@pytest.mark.parametrize(
+    ("value", "kept"), [(5, 5), (0, 0), (2.5, 2.5), (Decimal("1.5"), 1.5), (Fraction(1, 4), 0.25)]
+)
 def test_numbers_of_any_kind_are_kept(value: object, kept: float) -> None:
     """P1: whatever is a number is one."""
     assert number(value) == kept
@@ -72,9 +75,27 @@ def test_any_text_becomes_printable_json(text: str) -> None:
     msgspec.json.decode(quoted(text))
 
 
+class Pair(msgspec.Struct):
+    """Of msgspec."""
+
+    a: int
+
+
+class Array:
+    """Like numpy's."""
+
+    def tolist(self) -> list[int]:
+        return [1, 2]
+
+
+def test_structs_and_arrays_have_a_json_form() -> None:
+    """P7: what authors of tools have in hand."""
+    assert bytes(encoded({"pair": Pair(1), "array": Array()})) == b'{"pair":{"a":1},"array":[1,2]}'
+
+
 def test_values_without_json_are_refused() -> None:
     """P7: encoding says so instead of guessing."""
-    with pytest.raises(ValueError):
+    with pytest.raises((ValueError, TypeError)):
         encoded(object())
     loop: list[object] = []
     loop.append(loop)

@@ -43,8 +43,8 @@ async def test_a_full_queue_keeps_the_newest_reading_of_each_call(monkeypatch: p
 
     def work() -> None:
         for n in range(100):
-            lane.reading("a", lambda n: got.append(("a", n)), n)
-            lane.reading("b", lambda n: got.append(("b", n)), n)
+            lane.reading("a", got.append, ("a", n))
+            lane.reading("b", got.append, ("b", n))
         lane.put("a", lambda: got.append(("a", "end")))
 
     in_thread(work).join()

@@ -59,7 +59,19 @@ class Colour(enum.Enum):
 
 @pytest.mark.parametrize(
     "annotation",
-    [str, None, str | None, Any, object, Content, list[Content], Content | None, ToolResult, Annotated[str, "x"], bytes],
+    [
+        str,
+        None,
+        str | None,
+        Any,
+        object,
+        Content,
+        list[Content],
+        Content | None,
+        ToolResult,
+        Annotated[str, "x"],
+        bytes,
+    ],
     ids=str,
 )
 def test_what_is_for_reading_promises_nothing(annotation: object) -> None:
@@ -85,7 +97,9 @@ def test_what_is_for_reading_promises_nothing(annotation: object) -> None:
         (dict[str, int] | str, {"a": 1}, {"result": {"a": 1}}),
     ],
 )
-def test_a_value_fits_the_schema_that_was_promised(annotation: Any, value: object, structured: object) -> None:
+def test_a_value_fits_the_schema_that_was_promised(
+    annotation: Any, value: object, structured: object
+) -> None:
     """E3: schema and value are wrapped alike, and the schema's top is an object."""
     output = Output(annotation)
     assert output.schema is not None and output.schema["type"] == "object"
@@ -122,7 +136,9 @@ def test_a_result_said_in_full_is_taken_as_it_is() -> None:
     assert [item["text"] for item in decoded(result.content)] == ["a", "b"]
     assert decoded(result.structured) == {"result": [1]}
     assert result.is_error
-    assert decoded(Output().encode(ToolResult(structured={"a": 1})).content) == [{"type": "text", "text": '{"a":1}'}]
+    assert decoded(Output().encode(ToolResult(structured={"a": 1})).content) == [
+        {"type": "text", "text": '{"a":1}'}
+    ]
     assert decoded(Output().encode(ToolResult("only")).content) == [{"type": "text", "text": "only"}]
     assert decoded(Output().encode(ToolResult()).content) == []
 

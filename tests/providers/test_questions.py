@@ -56,7 +56,13 @@ def test_a_model_becomes_a_flat_form() -> None:
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": "who", "maxLength": 5},
-            "size": {"type": "string", "title": "Size", "description": "Two.", "enum": ["small", "large"], "default": "small"},
+            "size": {
+                "type": "string",
+                "title": "Size",
+                "description": "Two.",
+                "enum": ["small", "large"],
+                "default": "small",
+            },
             "note": {"type": "string"},
             "fast": {"type": "string", "enum": ["yes"], "default": "yes"},
         },

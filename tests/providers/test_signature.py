@@ -52,7 +52,9 @@ def refusal(function: Any, arguments: object, raw: dict[str, Any] | None = None)
 def test_parameters_become_a_schema() -> None:
     """E4: types, defaults, descriptions and constraints; no titles."""
 
-    def export(pages: int, mode: Literal["fast", "slow"] = "fast", limit: Annotated[int, Field(ge=1)] = 5) -> None:
+    def export(
+        pages: int, mode: Literal["fast", "slow"] = "fast", limit: Annotated[int, Field(ge=1)] = 5
+    ) -> None:
         """Export.
 
         Args:
@@ -75,7 +77,9 @@ def test_parameters_become_a_schema() -> None:
 def test_the_authors_field_wins_over_the_docstring() -> None:
     """E4: the nearest word counts; further keys pass through."""
 
-    def export(region: Annotated[str, Field(description="mine", json_schema_extra={"x-mcp-header": "Region"})]) -> None:
+    def export(
+        region: Annotated[str, Field(description="mine", json_schema_extra={"x-mcp-header": "Region"})],
+    ) -> None:
         """Export.
 
         Args:
@@ -229,7 +233,7 @@ def test_what_cannot_be_offered_is_refused_at_once() -> None:
 
     def star(*all: int) -> None: ...
 
-    def strange(x: threading_lock) -> None: ...
+    def strange(x: Strange) -> None: ...
 
     with pytest.raises(TypeError, match=r"\*all"):
         signature(star)
@@ -237,11 +241,16 @@ def test_what_cannot_be_offered_is_refused_at_once() -> None:
         signature(strange)
 
 
-class threading_lock:  # noqa: N801
+class Strange:
     """No type for JSON."""
 
 
-RAW = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+RAW = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 
 
 def test_a_raw_schema_is_shown_and_checked_as_it_is() -> None:

@@ -60,6 +60,7 @@ class Engine:
         self.journal = journal
         self.catalog = catalog or Catalog()
         self.require_history = False
+        self.write_ahead = False  # whether a tool runs only once it is on record that it does
         self.max_result_bytes = 32 * 1024 * 1024
         self.max_data_bytes = 64 * 1024
         self.max_questions = 100
@@ -221,10 +222,11 @@ class Engine:
             self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
             tool.read_only, tool.idempotent, digest=tool.digest,
         )  # fmt: skip
-        live = Live(Call(secrets.token_hex(16), opened), tool, None)
+        # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
+        live = Live(Call(f"{int(opened.at * 1000):x}{secrets.token_hex(16)}", opened), tool, None)
         live.given = dict(want.answers)
         self._live[live.call.id] = live
-        self.recorder.fact(Entry(live.call.id, 1, opened), row(live))
+        self.recorder.fact(Entry(live.call.id, 1, opened))
         return live
 
     def _admit(self, live: Live) -> None:
@@ -245,10 +247,12 @@ class Engine:
         self.commit(live, Started(self.clock.now(), live.call.attempt + 1))
         live.heard = live.call.heard
         arm(live, self.clock, self.tick)
-        self.recorder.then(lambda: self._launch(live))
+        if self.write_ahead:
+            self.recorder.then(lambda: self._launch(live))
+        else:
+            self._launch(live)
 
     def _launch(self, live: Live) -> None:
-        """The tool runs only once it is on record that it does."""
         if live.call.state is State.RUNNING:
             live.task = self._loop.create_task(supervise(self, live), name=f"afoot call {live.call.id}")
 

@@ -11,7 +11,7 @@ from typing import Self
 from msgspec import Struct
 
 from afoot.core.call import Call
-from afoot.core.facts import Answer, Entry, Fact, Reading
+from afoot.core.facts import Answer, Entry, Fact, Finished, Reading, Released
 from afoot.core.ports import Clock, Handle, Row, Tool, Work
 from afoot.core.rising import Series
 
@@ -129,8 +129,9 @@ class Follower:
             self.live.watchers.remove(self)
 
 
-def _at(item: Fact | Reading) -> float:
-    return item.at
+def _at(item: Fact | Reading) -> tuple[float, bool]:
+    """A reading of the very instant of the end was made before it."""
+    return item.at, type(item) in (Finished, Released)
 
 
 def row(live: Live) -> Row:

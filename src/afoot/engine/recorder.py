@@ -41,14 +41,14 @@ class Recorder:
             self._batch.rows[row.id] = row
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._soon)
 
     def sample(self, sample: Sample) -> None:
         """Record a reading with the facts of this loop pass."""
         self._batch.samples.append(sample)
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._soon)
 
     def then(self, action: Callable[[], object]) -> None:
         """Do something once all facts so far are recorded."""
@@ -68,6 +68,10 @@ class Recorder:
             self._recover()
         if self._writing is not None:
             await self._writing
+
+    def _soon(self) -> None:
+        """One pass later: a call that opens, runs and ends within a pass is then one write."""
+        self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = False

@@ -141,7 +141,7 @@ def _counted(items: Generator[Any, Any, Any], owner: Any, bar: Bar) -> Generator
 
 
 def _patch_tqdm(cls: Any) -> None:
-    init, iterate, update, refresh, close = cls.__init__, cls.__iter__, cls.update, cls.refresh, cls.close
+    init, iterate = cls.__init__, cls.__iter__
 
     @wraps(init)
     def patched_init(self: Any, *args: Any, **named: Any) -> None:
@@ -154,6 +154,13 @@ def _patch_tqdm(cls: Any) -> None:
     def patched_iter(self: Any) -> Any:
         bar = _tqdm_bar(self)
         return iterate(self) if bar is None else _counted(iterate(self), self, bar)
+
+    cls.__init__, cls.__iter__ = patched_init, patched_iter
+    _patch_tqdm_moves(cls)
+
+
+def _patch_tqdm_moves(cls: Any) -> None:
+    update, refresh, close = cls.update, cls.refresh, cls.close
 
     @wraps(update)
     def patched_update(self: Any, n: float | None = 1) -> Any:
@@ -181,8 +188,7 @@ def _patch_tqdm(cls: Any) -> None:
             bar.group.close(bar)
         close(self)
 
-    cls.__init__, cls.__iter__, cls.update = patched_init, patched_iter, patched_update
-    cls.refresh, cls.close = patched_refresh, patched_close
+    cls.update, cls.refresh, cls.close = patched_update, patched_refresh, patched_close
 
 
 def _read_rich(progress: Any, task_id: Any) -> None:

@@ -29,6 +29,7 @@ MESSAGE_LIMIT: Final = 1000
 DATA_LIMIT: Final = 256 * 1024
 LEVELS: Final = {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 _log = logging.getLogger("afoot.providers")
+_NUMBERS = frozenset({int, float})
 _one_asking = Lock()
 _T = TypeVar("_T")
 
@@ -86,13 +87,8 @@ class Context:
             # Straight on, without a call in between, for what needs no repair: this is the hot path.
             if (
                 data is None
-                and (
-                    progress is None
-                    or ((type(progress) is int or type(progress) is float) and 0 <= progress <= LARGEST)
-                )
-                and (
-                    total is None or ((type(total) is int or type(total) is float) and 0 <= total <= LARGEST)
-                )
+                and (progress is None or (type(progress) in _NUMBERS and 0 <= progress <= LARGEST))
+                and (total is None or (type(total) in _NUMBERS and 0 <= total <= LARGEST))
                 and (
                     message is None
                     or (type(message) is str and len(message) <= self._limit and message.isprintable())

@@ -221,16 +221,7 @@ class FunctionProvider:
     async def _work(
         self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], run: Run
     ) -> Result:
-        lane = self._lane
-        if lane is None or lane.loop is not asyncio.get_running_loop():
-            lane = self._lane = Lane(asyncio.get_running_loop())
-        ctx = Context(run, lane, self._settings.message_limit)
-        if function.signature.context is not None:
-            named[function.signature.context] = ctx
-        if self._settings.capture and type(sys.stdout) is not capture.Stream:
-            capture.install()
-        if len(sys.modules) != bars.seen:
-            bars.patch()
+        ctx, lane = self._begin(function, named, run)
         token = current.set(ctx)
         try:
             if function.is_async and not function.own_loop:
@@ -251,6 +242,20 @@ class FunctionProvider:
             if ctx._asking:
                 stop(ctx, "the call is over")
         return function.output.encode(value)
+
+    def _begin(self, function: FunctionTool, named: dict[str, Any], run: Run) -> tuple[Context, Lane]:
+        """The context of an attempt, given to the function if it wants it, and everything that listens to it."""
+        lane = self._lane
+        if lane is None or lane.loop is not asyncio.get_running_loop():
+            lane = self._lane = Lane(asyncio.get_running_loop())
+        ctx = Context(run, lane, self._settings.message_limit)
+        if function.signature.context is not None:
+            named[function.signature.context] = ctx
+        if self._settings.capture and type(sys.stdout) is not capture.Stream:
+            capture.install()
+        if len(sys.modules) != bars.seen:
+            bars.patch()
+        return ctx, lane
 
     async def _here(
         self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], ctx: Context

@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from pydantic_core import to_json
 
 LARGEST: Final = 1.7976931348623157e308  # beyond it a number has no finite float
@@ -71,4 +71,13 @@ def encoded(value: Any) -> Raw:
 
     Raises ValueError, TypeError or RecursionError when it has no JSON form.
     """
-    return Raw(to_json(value, inf_nan_mode="null", by_alias=True))
+    return Raw(to_json(value, inf_nan_mode="null", by_alias=True, fallback=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """What pydantic does not know, but authors return: structs of msgspec, numbers and arrays of numpy."""
+    if isinstance(value, Struct):
+        return msgspec.to_builtins(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -88,6 +88,7 @@ class Lane:
         except RuntimeError:  # the loop is closed: nobody is left to hear it
             self._items.clear()
             self._held.clear()
+            self._awake = False
 
     def _drain(self) -> None:
         # First lower the flag, then count: what is appended later wakes us again.

@@ -57,6 +57,8 @@ class Output:
         """The result; raises ToolError.internal if the value does not fit its annotation or has no JSON."""
         if type(value) is str and self._adapter is None:  # the commonest result, in one step
             return Result(Raw(b'[{"type":"text","text":' + quoted(value) + b"}]"))
+        if isinstance(value, Result):  # the partials of a generator, joined
+            return value
         if isinstance(value, ToolResult):
             return self._whole(value)
         if isinstance(value, Content) or is_content(value):

@@ -167,14 +167,9 @@ def _by_schema(
     by_position = whole and parameters[only].kind is inspect.Parameter.POSITIONAL_ONLY
 
     def bind(arguments: bytes) -> Bound:
-        try:
-            given = msgspec.json.decode(arguments)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise ToolError.validation(f"arguments: {error}") from error
+        given = _decoded(arguments)
         problems = [_problem(error) for error in validator.iter_errors(given)]
-        if not isinstance(given, dict):
-            problems = ["arguments: Input should be an object"]
-        elif not whole and not takes_rest:
+        if not whole and not takes_rest:
             problems += [
                 schemas.unknown("arguments", key, parameters) for key in given if key not in parameters
             ]
@@ -185,6 +180,13 @@ def _by_schema(
         return (), {only: given} if whole else given
 
     return bind
+
+
+def _decoded(arguments: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ToolError.validation(f"arguments: {error}") from error
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> str:

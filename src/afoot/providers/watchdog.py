@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Final, Protocol, Self
 
 from msgspec import Struct
@@ -51,7 +51,6 @@ class Watchdog:
         self._ident = 0
         self._event = threading.Event()
         self._sent: float | None = None
-        self._spent_s = 0.0
         self._seen: _Sight | None = None
         self._blamed = False
 
@@ -86,18 +85,22 @@ class Watchdog:
                 self._event.wait(_TICK_S if self._is_busy() else None)
                 self.is_asleep = False
                 idle_since = before = time.monotonic()
+            spent = _spent(self._ident)
             self._event.wait(_TICK_S)
             self._event.clear()
-            self._look(loop, time.monotonic(), time.monotonic() - before > self._limit_s)
+            waited = time.monotonic() - before
+            if waited < self._limit_s:
+                self._look(loop, time.monotonic())
+            else:
+                self._look_back(waited, _spent(self._ident) - spent)
 
     def _is_busy(self) -> bool:
         return self.active > 0 or self._sent is not None
 
-    def _look(self, loop: asyncio.AbstractEventLoop, now: float, was_held: bool) -> None:
+    def _look(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
         if self._sent is None:
             if self.active:
-                self._seen, self._blamed, self._spent_s = None, False, _spent(self._ident)
-                self._sent = now
+                self._seen, self._blamed, self._sent = None, False, now
                 try:
                     loop.call_soon_threadsafe(self._answered)
                 except RuntimeError:
@@ -106,16 +109,22 @@ class Watchdog:
         waited = now - self._sent
         if waited < self._limit_s / 2 or self._blamed:
             return
-        sight = self._sight()
-        # Seen twice before the loop came round: it never left. If this thread was itself held up, by whoever
-        # keeps the interpreter's lock, the loop's thread must have been computing; else the machine slept.
-        same = self._seen is not None and sight.ctx is self._seen.ctx
-        if was_held and not same:
-            same = _spent(self._ident) - self._spent_s > waited / 2
+        sight, before = self._sight(), self._seen
         self._seen = sight
-        if waited >= self._limit_s and same:
-            self._blamed = True
+        # Seen twice before the loop came round: it never left.
+        if waited >= self._limit_s and before is not None and sight.ctx is before.ctx:
             self._blame(sight, waited)
+
+    def _look_back(self, waited: float, spent: float) -> None:
+        """This thread could not run itself, for so long.
+
+        If the loop's thread was computing, it kept the interpreter's lock and gave it up just now, so it is
+        still where it was. If it was not, the machine slept.
+        """
+        sight = self._sight()
+        if spent > waited / 2 and sight.tool is not None and not self._blamed:
+            self._blame(sight, waited)
+        self._seen = None
 
     def _answered(self) -> None:
         """The loop came round."""
@@ -125,16 +134,15 @@ class Watchdog:
             _log.warning("%s held the loop for %.2f s", name, time.monotonic() - sent)
 
     def _sight(self) -> _Sight:
-        frame: FrameType | None = sys._current_frames().get(self._ident)
-        stack = "".join(traceback.format_stack(frame, limit=-30)) if frame else ""
-        while frame is not None:
-            if frame.f_code in self.codes:
-                found: dict[str, Any] = frame.f_locals
-                return _Sight(found["function"], found["ctx"], stack)
-            frame = frame.f_back
-        return _Sight(None, None, stack)
+        frames = [frame for frame, _ in traceback.walk_stack(sys._current_frames().get(self._ident))]
+        # Who it is comes first: looking at source files lets the other thread run on.
+        runner = next((frame for frame in frames if frame.f_code in self.codes), None)
+        found: dict[str, Any] = dict(runner.f_locals) if runner else {}
+        stack = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in reversed(frames[:30]))
+        return _Sight(found.get("function"), found.get("ctx"), "".join(stack.format()))
 
     def _blame(self, sight: _Sight, waited: float) -> None:
+        self._blamed = True
         if sight.tool is None:
             self.blocks[""] += 1
             _log.warning("the loop is blocked for %.2f s, by no tool:\n%s", waited, sight.stack)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType
 
 from afoot.core.facts import NOTHING, Answer, Answered, Finished, Question
+from afoot.engine.live import Live
 from afoot.errors import AfootError, ToolError
 from afoot.serve.conversation import Conversation, Outlet
 from afoot.serve.listing import EMPTY, definitions
@@ -29,6 +30,7 @@ class Session:
         self.capabilities = Capabilities()
         self.level: str | None = "info"
         self._talks: dict[Id, Conversation] = {}
+        self._left: dict[Id, Live] = {}  # calls that run on without their stream
         self._asked: dict[Id, tuple[Conversation, Question, int]] = {}
         self._number = 0
 
@@ -45,9 +47,14 @@ class Session:
         """Take a notification; those we do not know are dropped."""
         if message.method == "notifications/cancelled":
             cancelled = era.read_cancelled(message)
-            talk = self._talks.get(cancelled.requestId) if cancelled.requestId is not None else None
+            request = cancelled.requestId
+            if request is None:
+                return
+            talk = self._talks.get(request)
+            live = talk.live if talk is not None else self._left.pop(request, None)
+            if live is not None:
+                self._site.engine.cancel(live, "caller", cancelled.reason or "the caller cancelled it")
             if talk is not None:
-                self._site.engine.cancel(talk.live, "caller", cancelled.reason or "the caller cancelled it")
                 talk.stop()
 
     def responded(self, message: Envelope) -> None:
@@ -100,7 +107,9 @@ class Session:
         return []
 
     def left(self, talk: Conversation) -> None:
-        """A lost stream is no cancel in this era; the call runs on."""
+        """A lost stream is no cancel in this era; the call runs on, and can still be cancelled (X3)."""
+        self._left = {request: live for request, live in self._left.items() if not live.call.is_finished}
+        self._left[talk.want.id] = talk.live
 
     def _plain(self, request: Id, message: Envelope) -> bytes:
         method = str(message.method)

@@ -84,6 +84,7 @@ class Sessions:
             await session.request(message, reply)
         except Fault as fault:
             fault.id = message.id if isinstance(message.id, int | str) else None
+            fault.status = 200  # clients of this era read no error from the body of any other
             raise
 
     async def _stream(self, held: Held, scope: Scope, receive: Receive, reply: Reply) -> None:

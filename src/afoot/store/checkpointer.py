@@ -8,9 +8,10 @@ from pathlib import Path
 
 from afoot.store.schema import PAGE, connect
 
-# Moving syncs the disk, and writers feel it: with 16 MB a third of the calls per second, from 32 on nothing.
-GROWTH = 32 * 1024 * 1024  # bytes of log after which it is moved
-LONG = 128 * 1024 * 1024  # bytes of log that are not left behind
+# Measured between 4 and 64 MB: calls per second hardly differ. The more there is, the longer the cut, off
+# the loop (16: 25 ms, 32: 55 ms); the less, the more often the disk is synced.
+GROWTH = 16 * 1024 * 1024  # bytes of log after which it is moved
+LONG = 64 * 1024 * 1024  # bytes of log that are not left behind
 
 _log = logging.getLogger(__name__)
 

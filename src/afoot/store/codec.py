@@ -6,45 +6,29 @@ from typing import Any
 from msgspec import DecodeError, Raw, Struct, json
 from msgspec.structs import FieldInfo, fields, replace
 
-from afoot.core.facts import (
-    NOTHING,
-    Answered,
-    Asked,
-    CancelRequested,
-    Entry,
-    Fact,
-    Finished,
-    Logged,
-    Opened,
-    Reading,
-    Released,
-    Reported,
-    Sample,
-    Started,
-)
+from afoot.core.facts import NOTHING, Entry, Fact, Finished, Opened, Reading, Sample
 from afoot.core.ports import Batch, Row
+from afoot.errors import StoreError
 
 LARGE = 64 * 1024  # a body over this is not written on the loop
 
-FactColumns = tuple[str, int, float, str, bytes]
+FactColumns = tuple[int, str, int, bytes]  # of a stretch: facts of one call, written together
 SampleColumns = tuple[str, int, int, bytes]
 RowColumns = tuple[
     str, str, str, str, float, str, str | None, float | None, float | None, float | None, str | None
 ]
 
-_KINDS = {
-    kind: str(kind.__struct_config__.tag)
-    for kind in (
-        Opened, Started, Reported, Logged, Asked, Answered, CancelRequested, Finished, Released,
-    )
-}  # fmt: skip
 _encode = json.Encoder().encode
 _fact: json.Decoder[Fact] = json.Decoder(Fact)
+_stretch: json.Decoder[list[Fact]] = json.Decoder(list[Fact])
 _reading = json.Decoder(Reading)
 
 
 class Encoded(Struct):
-    """A batch ready to be written. `opened` and `ended` leave out the calls that did both in this batch."""
+    """A batch ready to be written, each stretch with its length before it.
+
+    `opened` and `ended` leave out the calls that did both in this batch.
+    """
 
     facts: list[FactColumns]
     samples: list[SampleColumns]
@@ -63,10 +47,14 @@ def encoded(batch: Batch) -> Encoded:
         return _encoded(_cleaned(batch))
 
 
-def entries(columns: Iterable[tuple[str, int, bytes]]) -> list[Entry]:
-    """Facts in their places, out of (call, seq, body)."""
-    decode = _fact.decode
-    return [Entry(call, seq, decode(body)) for call, seq, body in columns]
+def entries(columns: Iterable[FactColumns]) -> list[tuple[int, Entry]]:
+    """Facts in their places, each with its position, out of (pos, call, seq, body)."""
+    found = []
+    for pos, call, seq, body in columns:
+        facts = _stretch.decode(body)
+        back = len(facts) - 1  # a stretch is known by its last fact
+        found.extend([(pos - back + n, Entry(call, seq - back + n, fact)) for n, fact in enumerate(facts)])
+    return found
 
 
 def samples(columns: Iterable[SampleColumns]) -> list[Sample]:
@@ -75,9 +63,10 @@ def samples(columns: Iterable[SampleColumns]) -> list[Sample]:
 
 
 def _encoded(batch: Batch) -> Encoded:
-    facts = [_fact_columns(entry) for entry in batch.entries]
+    stretches = _stretches(batch)
     samples = [_sample_columns(sample) for sample in batch.samples]
-    sizes = [len(columns[4]) for columns in facts]
+    facts = [(len(ones), ones[-1].call, ones[-1].seq, _body(ones)) for ones in stretches]
+    sizes = [len(columns[3]) for columns in facts]
     opened = {e.call: e.fact.at for e in batch.entries if type(e.fact) is Opened}
     ended = {e.call for e in batch.entries if type(e.fact) is Finished}
     return Encoded(
@@ -92,12 +81,32 @@ def _encoded(batch: Batch) -> Encoded:
     )
 
 
-def _fact_columns(entry: Entry) -> FactColumns:
-    fact = entry.fact
-    body = _encode(fact)
+def _stretches(batch: Batch) -> list[list[Entry]]:
+    """The batch's facts, call by call; the batch is put into that order, so that positions follow it."""
+    by_call: dict[str, list[Entry]] = {}
+    for entry in batch.entries:
+        by_call.setdefault(entry.call, []).append(entry)
+    stretches = list(by_call.values())
+    for ones in stretches:
+        if ones[-1].seq - ones[0].seq != len(ones) - 1:
+            raise there_already(ones[0].call)
+    if len(stretches) > 1:
+        batch.entries = [entry for ones in stretches for entry in ones]
+    return stretches
+
+
+def there_already(call: str) -> StoreError:
+    """The answer to a fact whose number is taken."""
+    return StoreError(
+        f"a fact of call {call} is there already, or one is missing before it; nothing was written"
+    )
+
+
+def _body(ones: list[Entry]) -> bytes:
+    body = _encode([entry.fact for entry in ones])
     if b'":,' in body or b'":}' in body:
-        body = _mended(fact, body)
-    return entry.call, entry.seq, fact.at, _KINDS[type(fact)], body
+        return b"[" + b",".join([_mended(entry.fact, _encode(entry.fact)) for entry in ones]) + b"]"
+    return body
 
 
 def _mended(fact: Fact, body: bytes) -> bytes:

@@ -10,8 +10,10 @@ MOST = 1000
 FIELDS = ("tool", "server", "state", "outcome", "caller")
 # The arguments stand in the call's first fact. They are searched as their JSON text.
 _ARGUMENTS = """EXISTS (
-    SELECT 1 FROM (SELECT CAST(body AS TEXT) AS body FROM facts WHERE call = calls.id AND seq = 1)
-    WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.arguments') END LIKE ? ESCAPE '\\'
+    SELECT 1 FROM (
+        SELECT CAST(body AS TEXT) AS body FROM facts WHERE call = calls.id ORDER BY seq LIMIT 1
+    )
+    WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$[0].arguments') END LIKE ? ESCAPE '\\'
 )"""
 
 
@@ -30,7 +32,7 @@ def found(db: sqlite3.Connection, query: Query) -> list[Row]:
         where.append(_holds(query.text, values))
     sql = (
         "SELECT id, tool, server, caller, opened, state, outcome, finished, progress, total, message"
-        f" FROM calls WHERE {' AND '.join(where)} ORDER BY opened DESC, rowid DESC LIMIT ?"
+        f" FROM calls WHERE {' AND '.join(where)} ORDER BY opened DESC, id DESC LIMIT ?"
     )
     return [Row(*columns) for columns in db.execute(sql, (*values, max(0, min(query.limit, MOST))))]
 

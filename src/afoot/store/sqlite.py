@@ -24,9 +24,11 @@ from afoot.store.schema import connect, prepare, value
 
 T = TypeVar("T")
 
-_FACT = "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)"
+# A stretch may only go on from the last one: the number of a fact is its lock.
+_FACT = """INSERT INTO facts SELECT ?1, ?2, ?3, ?4
+WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?2), 0) <= ?3 - ?5"""
 _SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
-_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (opened, id) DO UPDATE SET
 state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
 progress = excluded.progress, total = excluded.total, message = excluded.message"""
 _OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
@@ -80,8 +82,9 @@ class SqliteJournal:
 
     async def facts(self, call: str, after: int = 0) -> list[Entry]:
         """The facts of a call behind number `after`."""
-        sql = "SELECT call, seq, body FROM facts WHERE call = ? AND seq > ? ORDER BY seq"
-        return await self._read(lambda db: codec.entries(db.execute(sql, (call, after))))
+        sql = "SELECT pos, call, seq, body FROM facts WHERE call = ? AND seq > ? ORDER BY seq"
+        found = await self._read(lambda db: codec.entries(db.execute(sql, (call, after))))
+        return [entry for _, entry in found if entry.seq > after]
 
     async def samples(self, call: str) -> list[Sample]:
         """The readings of a call that were taken into the history."""
@@ -93,8 +96,8 @@ class SqliteJournal:
         sql = "SELECT pos, call, seq, body FROM facts WHERE pos > ? ORDER BY pos LIMIT ?"
 
         def read(db: sqlite3.Connection) -> list[tuple[int, Entry]]:
-            found = db.execute(sql, (position, max(0, limit))).fetchall()
-            return list(zip([row[0] for row in found], codec.entries(row[1:] for row in found), strict=True))
+            found = codec.entries(db.execute(sql, (position, max(0, limit))))
+            return [(pos, entry) for pos, entry in found if pos > position][:limit]
 
         return await self._read(read)
 
@@ -140,8 +143,11 @@ class SqliteJournal:
             raise StoreError(f"history {self.path}: it is not open")
         db.execute("BEGIN IMMEDIATE")
         try:
-            first = self.position + 1
-            db.executemany(_FACT, ((pos, *fact) for pos, fact in enumerate(ready.facts, first)))
+            pos = self.position
+            for length, call, seq, body in ready.facts:
+                pos += length
+                if not db.execute(_FACT, (pos, call, seq, body, length)).rowcount:
+                    raise codec.there_already(call)
             for sql, columns in (
                 (_ROW, ready.rows),
                 (_SAMPLE, ready.samples),
@@ -155,7 +161,7 @@ class SqliteJournal:
             if db.in_transaction:  # some errors have rolled it back already
                 db.execute("ROLLBACK")
             raise
-        self.position += len(ready.facts)
+        self.position = pos
         self._checkpointer.grew(len(ready.facts), ready.size)
 
     def _hand_over(self, ready: codec.Encoded) -> Awaitable[None]:
@@ -180,9 +186,9 @@ class SqliteJournal:
             with self._checkpointer.cutting:
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
                 self._commit(ready)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, StoreError) as error:
             self._is_broken = True
-            raise explained(error, self.path) from error
+            raise error if isinstance(error, StoreError) else explained(error, self.path) from error
         finally:
             self._writer.execute("PRAGMA busy_timeout = 0")
 

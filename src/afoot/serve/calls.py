@@ -1,0 +1,180 @@
+"""Calls over the operator's API: found, started, shown, cancelled."""
+
+from collections.abc import Iterable
+
+from msgspec import Raw, Struct, json
+
+from afoot.core.call import State
+from afoot.core.ports import Query
+from afoot.engine.engine import Submission
+from afoot.engine.live import Live
+from afoot.engine.recovery import recall
+from afoot.errors import UnknownName
+from afoot.serve.follow import Follow, follow
+from afoot.serve.request import Request, Wrong, choice, number
+from afoot.serve.site import Site
+from afoot.serve.view import CallView, full, line, view
+
+STATES = ("live", *(state.value for state in State))
+OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
+MOST = 1000
+SHORTEST = 4  # characters of an id that may stand for all of it
+
+
+class Page(Struct, frozen=True):
+    """Calls, newest first; `next` is the `before` of the next page."""
+
+    calls: list[CallView]
+    next: float | None
+
+
+class Start(Struct, frozen=True, forbid_unknown_fields=True):
+    """A call that is wanted. Limits can only be lowered here."""
+
+    tool: str
+    arguments: Raw = Raw(b"{}")
+    idle_s: float | None = None
+    ceiling_s: float | None = None
+
+
+class Cancel(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a call should stop."""
+
+    reason: str = "the operator cancelled it"
+
+
+async def index(request: Request) -> None:
+    """The calls that fit, newest first; those that live with their newest values."""
+    given = request.query("q", "tool", "server", "state", "outcome", "before", "limit")
+    limit = int(number(given.get("limit", "100"), "limit", 1, MOST))
+    query = Query(
+        given.get("q", ""),
+        given.get("tool", ""),
+        given.get("server", ""),
+        choice(given.get("state", ""), "state", STATES),
+        choice(given.get("outcome", ""), "outcome", OUTCOMES),
+        before=number(given["before"], "before", 0, 1e12) if "before" in given else None,
+        limit=limit,
+    )
+    calls = await find(request.site, query)
+    await request.answer(200, Page(calls, calls[-1].opened if len(calls) == limit else None))
+
+
+async def find(site: Site, query: Query) -> list[CallView]:
+    """Calls of the history and those that live, as one list."""
+    now = site.engine.clock.now()
+    living = {live.call.id: view(live.call, now) for live in site.engine.calls()}
+    found = [
+        one for key, one in living.items() if _fits(one, query) and _holds(site.engine[key], query.text)
+    ]
+    if query.state in ("", "finished"):
+        # The history has older values of calls that live, so it is asked for as many more.
+        most = min(query.limit + len(living), MOST)
+        rows = await site.engine.journal.find(
+            Query(
+                query.text, query.tool, query.server, query.state, query.outcome,
+                before=query.before, limit=most,
+            )
+        )  # fmt: skip
+        found += [line(row, now) for row in rows if row.id not in living]
+    found.sort(key=lambda one: one.opened, reverse=True)
+    return found[: query.limit]
+
+
+async def start(request: Request) -> None:
+    """Start a call: its events until its end, or with `Prefer: respond-async` only where to find it."""
+    want = await request.body(Start)
+    site = request.site
+    _check(want, site.settings.max_arguments_bytes)
+    live = site.engine.submit(
+        Submission(want.tool, want.arguments, "operator", want.idle_s, want.ceiling_s)
+    )
+    place = (b"location", f"/api/calls/{live.call.id}".encode())
+    if "respond-async" in request.header(b"prefer").lower():
+        applied = (b"preference-applied", b"respond-async")
+        await request.answer(202, view(live.call, site.engine.clock.now()), place, applied)
+    else:
+        request.reply.add(place)
+        await follow(request, live, Follow())
+
+
+async def show(request: Request) -> None:
+    """One call with everything that is known of it."""
+    request.query()
+    engine = request.site.engine
+    live = await resolve(request.site, request.names["id"])
+    samples = await engine.journal.samples(live.call.id)
+    await request.answer(200, full(live.call, samples, engine.clock.now()))
+
+
+async def cancel(request: Request) -> None:
+    """Ask a call to stop."""
+    want = await request.body(Cancel)
+    site = request.site
+    live = await resolve(site, request.names["id"])
+    call = live.call
+    if call.end is not None:
+        raise Wrong(409, f"call {call.id} is over: {call.end.outcome}", "refused", outcome=call.end.outcome)
+    site.engine.cancel(live, "operator", want.reason or Cancel().reason)
+    await request.answer(202, view(call, site.engine.clock.now()))
+
+
+async def resolve(site: Site, name: str) -> Live:
+    """The call of this id, or whose id begins so; raises UnknownName, Wrong."""
+    try:
+        return await recall(site.engine, name)
+    except UnknownName:
+        pass
+    journal = site.engine.journal
+    living = [live.call.id for live in site.engine.calls()]
+    if len(name) >= SHORTEST:
+        rows = await journal.find(Query(text=name, limit=MOST))
+        fitting = sorted(_beginning(name, [*living, *(row.id for row in rows)]))
+        if len(fitting) == 1:
+            return await recall(site.engine, fitting[0])
+        if fitting:
+            some = ", ".join(fitting[:5])
+            raise Wrong(409, f"{len(fitting)} calls begin with {name!r}; name one of: {some}", nearest=fitting[:5])
+    recent = [row.id for row in await journal.find(Query(limit=200))]
+    raise UnknownName("call", name, _comparable(name, [*recent, *living]))
+
+
+def _beginning(name: str, ids: Iterable[str]) -> set[str]:
+    return {one for one in ids if one.startswith(name)}
+
+
+def _comparable(name: str, ids: Iterable[str]) -> list[str]:
+    """Ids cut to the length of the name: a short one would be near to none."""
+    return sorted({one[: max(len(name), 8)] for one in ids})
+
+
+def _fits(one: CallView, query: Query) -> bool:
+    state_fits = query.state in ("", one.state) or (query.state == "live" and one.state != "finished")
+    return (
+        state_fits
+        and query.tool in ("", one.tool)
+        and query.server in ("", one.server)
+        and query.outcome in ("", one.outcome)
+        and (query.before is None or one.opened < query.before)
+    )
+
+
+def _holds(live: Live, text: str) -> bool:
+    if not text:
+        return True
+    call = live.call
+    message = (call.latest.message if call.latest else None) or ""
+    arguments = json.encode(json.decode(call.opened.arguments or b"{}")).decode()
+    wanted = text.lower()
+    return any(wanted in one.lower() for one in (call.id, call.opened.tool, message, arguments))
+
+
+def _check(want: Start, limit: int) -> None:
+    if len(bytes(want.arguments)) > limit:
+        raise Wrong(413, f"arguments: over {limit} bytes (raise max_arguments_bytes)", fields=["arguments"])
+    if bytes(want.arguments).lstrip()[:1] != b"{":
+        raise Wrong(422, "arguments: must be an object", fields=["arguments"])
+    for name in ("idle_s", "ceiling_s"):
+        value = getattr(want, name)
+        if value is not None and not 0 < value < 1e9:
+            raise Wrong(422, f"{name}: must be a number of seconds over 0", fields=[name])

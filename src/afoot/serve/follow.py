@@ -1,0 +1,149 @@
+"""The events of one call as a stream: its past, then its present, without a gap or a repeat (H2)."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from afoot.core.facts import Entry, Fact, Finished, Reading, Sample
+from afoot.engine.live import Bell, Follower, Live
+from afoot.errors import StoreError
+from afoot.serve.reply import Leaving
+from afoot.serve.request import Request, Wrong
+from afoot.serve.view import encode
+from afoot.wire import sse
+
+
+class Follow(Struct, frozen=True):
+    """From where on, and whether to wait for what comes. `reset` says why it is from the beginning again."""
+
+    after: int = 0
+    live: bool = True
+    reset: str = ""
+
+
+class ReadingEvent(Struct, frozen=True, omit_defaults=True):
+    """A reading of a call; `left_out` counts those before it that the history does not have."""
+
+    call: str
+    reading: Reading
+    left_out: int = 0
+
+
+def wanted(request: Request) -> Follow:
+    """What the request asks for: `Last-Event-ID` or `after`, and `follow=no`; raises Wrong."""
+    given = request.query("after", "follow")
+    if given.get("follow", "yes") not in ("yes", "no"):
+        raise Wrong(422, f"follow: must be yes or no, not {given['follow']!r}", fields=["follow"])
+    live = given.get("follow", "yes") == "yes"
+    last = request.header(b"last-event-id") or given.get("after", "")
+    epoch, _, seq = last.rpartition(":")
+    if seq and not (seq.isdecimal() and seq.isascii()):
+        raise Wrong(422, "after: must be the id of an event, or a number of a fact", fields=["after"])
+    if epoch and epoch != request.site.engine.journal.epoch:
+        return Follow(0, live, f"epoch {epoch} is not this history's")
+    return Follow(int(seq or 0), live)
+
+
+async def follow(request: Request, live: Live, want: Follow) -> None:
+    """Send the call's events until its end. A reader that is slow or gone disturbs nobody."""
+    site, reply = request.site, request.reply
+    bell = Bell()
+    leaving = Leaving(request.receive, reply, bell.ring)
+    site.bells.append(bell)
+    try:
+        with site.engine.follow(live, bell.ring, site.settings.progress_hz) as follower:
+            stream = _Stream(request, follower, want)
+            await stream.past()
+            while want.live and not (stream.is_over or reply.gone):
+                await site.bell_or_beat(bell)
+                await stream.present()
+        if not reply.gone:
+            await reply.finish((), None)
+    finally:
+        site.bells.remove(bell)
+        leaving.close()
+
+
+class _Stream:
+    """One reader of one call."""
+
+    def __init__(self, request: Request, follower: Follower, want: Follow) -> None:
+        self._reply = request.reply
+        self._journal = request.site.engine.journal
+        self._follower = follower
+        self._want = want
+        self._id = follower.live.call.id
+        self.is_over = False
+
+    async def past(self) -> None:
+        """Everything up to where the follower began."""
+        until, number = self._follower.seq, self._follower.number
+        latest = self._follower.live.call.latest
+        facts = await self._facts(self._want.after, until)
+        samples = [one for one in await self._samples() if one.number <= number]
+        if latest is not None and number > (samples[-1].number if samples else 0):
+            samples.append(Sample(self._id, number, latest))
+        if self._want.after:
+            since = facts[0].fact.at if facts else 0.0
+            samples = [one for one in samples if one.reading.at >= since] if facts else samples[-1:]
+        frames = [sse.frame(encode({"reason": self._want.reset}), "reset")] if self._want.reset else []
+        frames += self._merged(facts, samples)
+        self.is_over = self.is_over or self._follower.live.call.is_finished and self._recorded_end(until)
+        await self._reply.events(b"".join(frames) or sse.comment("alive"))
+
+    async def present(self) -> None:
+        """What is new."""
+        if self._reply.gone:
+            return
+        before = self._follower.seq
+        taken = self._follower.take()
+        frames: list[bytes] = []
+        if taken.gap:
+            frames += [self._fact(one) for one in await self._facts(before, before + taken.gap)]
+        seq = before + taken.gap
+        for item in taken.items:
+            if isinstance(item, Reading):
+                frames.append(self._reading(item))
+            else:
+                seq += 1
+                frames.append(self._fact(Entry(self._id, seq, item)))
+        await self._reply.events(b"".join(frames) or sse.comment("alive"))
+
+    async def _facts(self, after: int, until: int) -> list[Entry]:
+        """The facts behind `after`, however long ago they fell out of memory."""
+        kept = [one for one in self._follower.live.backlog if after < one.seq <= until]
+        if len(kept) < until - after:
+            try:
+                found = await self._journal.facts(self._id, after)
+            except StoreError:
+                return kept  # what memory has is better than nothing while the history is away
+            kept = found if len(found) > len(kept) else kept
+        return [one for one in kept if one.seq <= until]
+
+    async def _samples(self) -> list[Sample]:
+        try:
+            return await self._journal.samples(self._id)
+        except StoreError:
+            return []
+
+    def _merged(self, facts: Sequence[Entry], samples: Sequence[Sample]) -> Iterator[bytes]:
+        waiting = list(reversed(samples))
+        for entry in facts:
+            while waiting and waiting[-1].reading.at <= entry.fact.at:
+                yield self._reading(waiting[-1].reading, waiting.pop().left_out)
+            yield self._fact(entry)
+        for sample in reversed(waiting):
+            yield self._reading(sample.reading, sample.left_out)
+
+    def _recorded_end(self, until: int) -> bool:
+        """Whether the end lies in what was sent, or before where the reader began."""
+        live = self._follower.live
+        first: Fact | None = next((e.fact for e in live.backlog if type(e.fact) is Finished), None)
+        return first is None or any(type(e.fact) is Finished and e.seq <= until for e in live.backlog)
+
+    def _fact(self, entry: Entry) -> bytes:
+        self.is_over = self.is_over or type(entry.fact) is Finished
+        return sse.frame(encode(entry), "fact", f"{self._journal.epoch}:{entry.seq}")
+
+    def _reading(self, reading: Reading, left_out: int = 0) -> bytes:
+        return sse.frame(encode(ReadingEvent(self._id, reading, left_out)), "reading")

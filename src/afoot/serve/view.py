@@ -1,0 +1,148 @@
+"""A call and a question as JSON: one form, on every surface of the operator, in the API and on the command line."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from afoot.core.call import Call
+from afoot.core.facts import Answer, CancelRequested, Failure, Limits, Question, Result, Sample
+from afoot.core.notices import waiting_on
+from afoot.core.ports import Row
+
+
+class QuestionView(Struct, frozen=True):
+    """A question, and the answer once there is one."""
+
+    id: str
+    call: str
+    tool: str
+    key: str
+    kind: str
+    message: str
+    asked: float
+    expires: float
+    schema: Raw | UnsetType = UNSET  # of a form
+    params: Raw | UnsetType = UNSET  # of everything else
+    answer: Answer | UnsetType = UNSET
+
+
+class CallView(Struct, frozen=True):
+    """A call; what comes after `readings` stands only where one call is shown in full."""
+
+    id: str
+    tool: str
+    server: str
+    caller: str
+    state: str
+    outcome: str | None
+    progress: float | None
+    total: float | None
+    message: str | None
+    opened: float
+    started: float | None
+    finished: float | None
+    elapsed_s: float
+    waiting: str | None = None
+    questions: list[QuestionView] = []
+    attempt: int = 0
+    seq: int = 0
+    readings: int = 0
+    arguments: Raw | UnsetType = UNSET
+    limits: Limits | UnsetType = UNSET
+    result: Result | None | UnsetType = UNSET
+    failure: Failure | None | UnsetType = UNSET
+    cancel: CancelRequested | None | UnsetType = UNSET
+    partials: list[Raw] | UnsetType = UNSET
+    settled: list[QuestionView] | UnsetType = UNSET  # questions that are open no more
+    samples: list[Sample] | UnsetType = UNSET
+
+
+def view(call: Call, now: float) -> CallView:
+    """The call as it is now."""
+    opened, latest, end = call.opened, call.latest, call.end
+    return CallView(
+        call.id, opened.tool, opened.server, opened.caller, call.state.value,
+        end.outcome if end else None,
+        latest.progress if latest else None, latest.total if latest else None, latest.message if latest else None,
+        opened.at, call.started, end.at if end else None,
+        round(max(0.0, (end.at if end else now) - opened.at), 3),
+        waiting_on(call), [question(call, one) for one in call.open.values()],
+        call.attempt, call.seq, call.readings,
+    )  # fmt: skip
+
+
+def full(call: Call, samples: list[Sample], now: float) -> CallView:
+    """The call with everything that is known of it."""
+    end = call.end
+    return msgspec.structs.replace(
+        view(call, now),
+        arguments=call.opened.arguments or Raw(b"{}"),
+        limits=call.opened.limits,
+        result=end.result if end else None,
+        failure=end.failure if end else None,
+        cancel=call.cancel,
+        partials=call.partials,
+        settled=[question(call, one) for one in call.questions.values() if one.id not in call.open],
+        samples=samples,
+    )
+
+
+def line(row: Row, now: float) -> CallView:
+    """A call of the history that lives no more."""
+    ended = row.finished if row.finished is not None else now
+    return CallView(
+        row.id, row.tool, row.server, row.caller, row.state, row.outcome, row.progress, row.total, row.message,
+        row.opened, None, row.finished, round(max(0.0, ended - row.opened), 3),
+    )  # fmt: skip
+
+
+def question(call: Call, asked: Question) -> QuestionView:
+    """A question of a call."""
+    at = call.asked_at[asked.id]
+    answered = call.answers.get(asked.id)
+    body = asked.body or UNSET
+    is_form = asked.kind == "form"
+    return QuestionView(
+        asked.id, call.id, call.opened.tool, asked.key, asked.kind, asked.message,
+        at, at + call.opened.limits.answer_s,
+        body if is_form else UNSET, UNSET if is_form else body,
+        answered.answer if answered else UNSET,
+    )  # fmt: skip
+
+
+def encode(thing: object) -> bytes:
+    """The thing as JSON; half a character, which JSON cannot hold, becomes a question mark."""
+    try:
+        body = _encode(thing)
+    except UnicodeEncodeError:
+        return _encode(_cleaned(msgspec.to_builtins(thing, builtin_types=(Raw,))))
+    if b'":,' in body or b'":}' in body:
+        return _mended(thing, body)
+    return body
+
+
+def _mended(thing: object, body: bytes) -> bytes:
+    """The body again, if an empty Raw that is not NOTHING itself made it unreadable."""
+    try:
+        msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return _encode(_cleaned(msgspec.to_builtins(thing, builtin_types=(Raw,))))
+    return body
+
+
+def _cleaned(thing: Any) -> Any:
+    match thing:
+        case str():
+            return thing.encode(errors="replace").decode()
+        case Raw():
+            return thing if bytes(thing) else None
+        case list():
+            return [_cleaned(one) for one in thing]
+        case dict():
+            return {_cleaned(key): _cleaned(value) for key, value in thing.items()}
+        case _:
+            return thing
+
+
+_encode = msgspec.json.Encoder().encode

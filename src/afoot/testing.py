@@ -1,0 +1,304 @@
+"""For whoever tests a tool: a clock that jumps, a gateway in memory, and a tool that follows a script.
+
+    outcome = try_tool(export, pages=200)
+    assert outcome.outcome == "ok"
+    assert outcome.elapsed_s == 100 and outcome.readings[-1].progress == 200
+
+Async tools live on the fake clock: `asyncio.sleep`, timeouts and every limit of the gateway take no time.
+A sync tool's thread is real: while it runs the clock stands still, unless `advance` moves it.
+"""
+
+import asyncio
+import math
+import selectors
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from typing import Any, Final, TypeVar, Unpack
+
+from msgspec import Raw, Struct, convert, json
+
+from afoot.config import Settings
+from afoot.core.call import Call
+from afoot.core.facts import Answer, Asked, Fact, Failure, Finished, Logged, Question, Reading, Released
+from afoot.engine.engine import Engine, Submission
+from afoot.engine.live import Bell, Live
+from afoot.gateway import MEMORY, Gateway
+from afoot.providers import capture
+from afoot.providers.content import Partial
+from afoot.providers.context import Context
+from afoot.providers.function import Options, tool
+
+_POLL_S: Final = 0.002  # how long a wait for threads lasts before the clock looks again
+_T = TypeVar("_T")
+
+__all__ = ["Deadlock", "FakeClock", "Outcome", "Trial", "advance", "run", "scripted", "try_tool"]
+
+
+class Deadlock(AssertionError):
+    """Nothing is ready, no timer is set and no thread runs: the test would wait for ever."""
+
+
+class FakeClock(asyncio.SelectorEventLoop):
+    """An event loop whose time stands still while anything runs, and else jumps to the next timer.
+
+    It waits really, in short polls, while a thread is busy: a tool's, one given to `hold`, or an executor's.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self.until = 0.0  # so far it may jump while threads are busy
+        self._executing = 0
+        self._held: list[threading.Thread] = []
+        self._older = frozenset(threading.enumerate())
+        self.is_busy: Callable[[threading.Thread], bool] = is_tool
+        super().__init__(_Jumping(self.jump))
+
+    def time(self) -> float:
+        """Seconds since the clock was made."""
+        return self._now
+
+    def hold(self, thread: threading.Thread) -> None:
+        """Do not jump while this thread lives."""
+        self._held.append(thread)
+
+    def jump(self, seconds: float | None, files: int) -> bool:
+        """Go on by up to this much, None if no timer is set; False if first something real must happen."""
+        is_held = self._executing > 0 or any(map(self._holds, threading.enumerate()))
+        if seconds is None:
+            if is_held or files > 1:  # besides the loop's own pipe there is a socket or a file
+                return False
+            waiting = "; ".join(_where(task) for task in asyncio.all_tasks(self))
+            raise Deadlock(f"nothing is ready, no timer is set and no thread runs; these wait: {waiting}")
+        step = min(seconds, self.until - self._now if is_held else math.inf)
+        self._now += max(0.0, step)
+        return step > 0
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[..., _T], *args: Any
+    ) -> "asyncio.Future[_T]":
+        """Work in a thread that time waits for."""
+        future = super().run_in_executor(executor, func, *args)
+        self._executing += 1
+        future.add_done_callback(self._executed)
+        return future
+
+    async def shutdown_default_executor(self, *_: object) -> None:
+        """End the threads, however long that really takes."""
+        self._executing += 1
+        await super().shutdown_default_executor()
+        self._executing -= 1
+
+    def _executed(self, _: object) -> None:
+        self._executing -= 1
+
+    def _holds(self, thread: threading.Thread) -> bool:
+        return thread in self._held or (thread not in self._older and self.is_busy(thread))
+
+
+def is_tool(thread: threading.Thread) -> bool:
+    """Whether this is a thread in which a tool runs."""
+    return thread.name.startswith(("afoot-tool", "afoot-loop"))
+
+
+class _Jumping(selectors.DefaultSelector):
+    """Looks for what is ready; where the loop would wait for a timer, time jumps instead."""
+
+    def __init__(self, jump: Callable[[float | None, int], bool]) -> None:
+        super().__init__()
+        self._jump = jump
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        found = super().select(0)
+        while not found and (timeout is None or timeout > 0) and not self._jump(timeout, len(self.get_map())):
+            found = super().select(_POLL_S)
+        return found
+
+
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine on a fake clock of its own; raises Deadlock where it would wait for ever."""
+    with asyncio.Runner(loop_factory=FakeClock) as runner:
+        try:
+            return runner.run(main)
+        finally:
+            capture.uninstall()
+
+
+async def advance(seconds: float) -> None:
+    """Let time pass, also while a tool's thread is busy; every timer on the way fires at its own instant."""
+    clock = asyncio.get_running_loop()
+    assert isinstance(clock, FakeClock), "advance() needs the fake clock: use run() or try_tool()"
+    clock.until = max(clock.until, clock.time() + seconds)
+    await asyncio.sleep(seconds)
+
+
+class Outcome(Struct, frozen=True):
+    """How a call went: its end, its whole history, and every reading (of a burst the last 1,024)."""
+
+    call: Call
+    end: Finished
+    facts: list[Fact]
+    readings: list[Reading]
+
+    @property
+    def outcome(self) -> str:
+        """ok, failed, cancelled or timed_out."""
+        return self.end.outcome
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it did not end well, and how far it had come."""
+        return self.end.failure
+
+    @property
+    def result(self) -> Any:
+        """What the tool returned: its structured form, or its text where it has none; None for nothing."""
+        result = self.end.result
+        if result is None:
+            return None
+        return json.decode(result.structured) if result.structured else _text(result.content)
+
+    @property
+    def elapsed_s(self) -> float:
+        """From the call to its end, to the millisecond."""
+        return round(self.end.at - self.call.opened.at, 3)
+
+    @property
+    def partials(self) -> list[str]:
+        """The text of each partial result."""
+        return [_text(partial) for partial in self.call.partials]
+
+    @property
+    def questions(self) -> list[Question]:
+        """What was asked."""
+        return [fact.question for fact in self.facts if isinstance(fact, Asked)]
+
+    @property
+    def logs(self) -> list[str]:
+        """What the tool printed and logged."""
+        return [fact.text for fact in self.facts if isinstance(fact, Logged)]
+
+
+class Trial(Struct, frozen=True):
+    """One call to be tried. `answers` are by key: content to accept, "decline" or "cancel"."""
+
+    tool: Callable[..., Any]
+    arguments: Mapping[str, object] = {}
+    answers: Mapping[str, object] = {}
+    cancel_after: float | None = None
+    settings: Mapping[str, object] = {}
+
+    async def run(self) -> Outcome:
+        """Run it in a gateway in memory, to the end of its work."""
+        settings = convert({"store": MEMORY, **self.settings}, Settings)
+        async with Gateway(self.tool, settings=settings) as gateway:
+            engine, name = gateway.engine, gateway.tools()[0].name
+            answers = {key: _answer(given) for key, given in self.answers.items()}
+            live = engine.submit(Submission(name, Raw(json.encode(self.arguments)), answers=answers))
+            clock = asyncio.get_running_loop()
+            if isinstance(clock, FakeClock):  # a thread that waits for an answer is not at work
+                clock.is_busy = lambda thread: is_tool(thread) and not (live.call.open or live.call.released)
+            canceller = asyncio.create_task(_cancel(engine, live, self.cancel_after))
+            try:
+                readings = await _listen(engine, live)
+            finally:
+                canceller.cancel()
+        facts = [entry.fact for entry in await engine.journal.facts(live.call.id)]
+        assert live.call.end is not None, "a call that was released has ended"
+        return Outcome(live.call, live.call.end, facts, readings)
+
+
+def try_tool(
+    tool: Callable[..., Any],
+    /,
+    *,
+    answers: Mapping[str, object] | None = None,
+    cancel_after: float | None = None,
+    settings: Mapping[str, object] | None = None,
+    **arguments: object,
+) -> Outcome:
+    """Call a tool in a gateway in memory, on the fake clock, and tell how it went.
+
+    `answers` are by the question's key ("q1", "q2", … unless the tool names it): content to accept, "decline"
+    or "cancel"; a question without one waits for the answer limit. `cancel_after`: seconds. `settings`: as in
+    afoot.toml, such as `{"idle_s": 5}`. For a tool with parameters of these names use `run(Trial(…).run())`.
+    """
+    return run(Trial(tool, arguments, answers or {}, cancel_after, settings or {}).run())
+
+
+def scripted(*steps: tuple[Any, ...], **options: Unpack[Options]) -> Callable[..., AsyncIterator[Any]]:
+    """A tool that does what the steps say; options are those of `afoot.tool`.
+
+    ("report", …) ("alive",) ("log", …) ("checkpoint", …) ("ask", …) ("sample", …) ("roots",) as in Context ·
+    ("sleep", seconds) · ("stubborn", seconds): sleep through every cancel · ("partial", content) ·
+    ("raise", error) · ("return", value). Without a return it returns what its questions brought, as a list.
+    """
+
+    async def script(ctx: Context | None = None) -> AsyncIterator[Any]:
+        """Follows a script."""
+        brought: list[Any] = []
+        for verb, *rest in steps:
+            match verb:
+                case "return":
+                    yield rest[0]
+                    return
+                case "raise":
+                    raise rest[0]
+                case "partial":
+                    yield Partial(rest[0])
+                case "sleep":
+                    await asyncio.sleep(rest[0])
+                case "stubborn":
+                    await _stubborn(rest[0])
+                case "ask" | "sample" | "roots" if ctx is not None:
+                    reply = await getattr(ctx, verb)(*rest)
+                    brought.append(reply.content if verb == "ask" else reply)
+                case "report" | "alive" | "log" | "checkpoint" if ctx is not None:
+                    getattr(ctx, verb)(*rest)
+        if brought:
+            yield brought
+
+    return tool(**options)(script)
+
+
+async def _stubborn(seconds: float) -> None:
+    sleep = asyncio.ensure_future(asyncio.sleep(seconds))
+    while not sleep.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(sleep)
+
+
+async def _cancel(engine: Engine, live: Live, after: float | None) -> None:
+    if after is not None:
+        await advance(after)
+        engine.cancel(live, "caller", "the test cancelled it")
+
+
+async def _listen(engine: Engine, live: Live) -> list[Reading]:
+    """Follow a call until its slot is free."""
+    bell = Bell()
+    readings: list[Reading] = []
+    with engine.follow(live, bell.ring, 0) as follower:
+        while True:
+            await bell.wait()
+            items = follower.take().items
+            readings += [item for item in items if isinstance(item, Reading)]
+            if any(isinstance(item, Released) for item in items):
+                return readings
+
+
+def _answer(given: object) -> Answer:
+    if given in ("decline", "cancel"):
+        return Answer(str(given), by="test")
+    return Answer("accept", Raw(json.encode(given)), "test")
+
+
+def _text(content: Raw) -> str:
+    return "".join(str(item.get("text", "")) for item in json.decode(bytes(content)))
+
+
+def _where(task: "asyncio.Task[Any]") -> str:
+    stack = task.get_stack(limit=1)
+    place = f" ({stack[0].f_code.co_filename}:{stack[0].f_lineno})" if stack else ""
+    return f"{task.get_name()}{place}"
