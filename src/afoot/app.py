@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from afoot import __version__, state
 from afoot.config import Settings
+from afoot.core.ports import Tool
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
 from afoot.serve.api import routes
@@ -27,6 +28,9 @@ log = logging.getLogger("afoot")
 DESCRIPTORS = 65_536
 
 
+Started = Callable[[state.Address, list[Tool]], None]
+
+
 class Plan(Struct, frozen=True):
     """What to serve, and on which surfaces."""
 
@@ -36,15 +40,14 @@ class Plan(Struct, frozen=True):
     reload: bool = False
 
 
-def run(plan: Plan, started: Callable[[state.Address], None]) -> None:
-    """Serve until told to stop; `started` gets the address. Raises CallerError, StoreError."""
+def run(plan: Plan, started: Started) -> None:
+    """Serve until told to stop; `started` gets the address and the tools. Raises CallerError, StoreError."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(plan, started))
 
 
-async def _serve(plan: Plan, started: Callable[[state.Address], None]) -> None:
+async def _serve(plan: Plan, started: Started) -> None:
     wire = await pipes(plan.settings.max_body_bytes) if plan.stdio else None
-    listener = None if plan.stdio else _listener(plan.settings.http)
     async with Gateway(*plan.targets, settings=plan.settings) as gateway:
         site = Site(gateway.engine, plan.settings, __version__, state.key(), state.token())
         stop = _Stop(site)
@@ -54,7 +57,7 @@ async def _serve(plan: Plan, started: Callable[[state.Address], None]) -> None:
             if wire is not None:
                 await _stdio(site, stop, wire)
             else:
-                assert listener is not None
+                listener = _listener(plan.settings.http)  # after the store, whose lock tells who else runs
                 site.url = _url(listener)
                 if gateway.lock is not None:
                     gateway.lock.announce(site.url)
@@ -75,9 +78,7 @@ async def _stdio(site: Site, stop: "_Stop", wire: tuple[asyncio.StreamReader, as
     await asyncio.wait([conversation, stopped])
 
 
-async def _http(
-    site: Site, stop: "_Stop", listener: socket.socket, started: Callable[[state.Address], None]
-) -> None:
+async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Started) -> None:
     port = listener.getsockname()[1]
     guard = Guard(
         hosts(port, [site.url.removeprefix("http://"), *site.settings.allow_hosts]),
@@ -91,7 +92,7 @@ async def _http(
     address = state.Address(f"{site.url}/mcp", f"{site.url}/", site.token, os.getpid())
     state.announce(address)
     log.info("%d file descriptors", _raise_descriptors())
-    started(address)
+    started(address, list(site.engine.catalog))
     try:
         stopped = asyncio.create_task(stop.asked.wait())
         await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)

@@ -29,9 +29,7 @@ def request(method: str, params: Mapping[str, Any] | None = None, id: int | str 
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": dict(params or {})}
 
 
-def modern(
-    method: str, params: Mapping[str, Any] | None = None, id: int | str = 1, **meta: Any
-) -> Message:
+def modern(method: str, params: Mapping[str, Any] | None = None, id: int | str = 1, **meta: Any) -> Message:
     """A request of 2026-07-28; `meta` may hold progressToken, and capabilities in place of all."""
     can = meta.pop("capabilities", EVERYTHING)
     envelope = {f"{PREFIX}protocolVersion": MODERN, f"{PREFIX}clientCapabilities": can, **meta}
@@ -42,6 +40,12 @@ def call(tool: str, arguments: Mapping[str, Any] | None = None, id: int | str = 
     """A `tools/call` of 2026-07-28; rest: requestState, inputResponses, and the meta of `modern`."""
     more = {key: rest.pop(key) for key in ("requestState", "inputResponses") if key in rest}
     return modern("tools/call", {"name": tool, "arguments": dict(arguments or {}), **more}, id, **rest)
+
+
+def hello(capabilities: Mapping[str, Any]) -> Message:
+    """The params of `initialize`."""
+    info = {"name": "raw", "version": "1"}
+    return {"protocolVersion": LATEST, "capabilities": dict(capabilities), "clientInfo": info}
 
 
 class Http:
@@ -95,12 +99,7 @@ class Http:
 
     def shake_hands(self, capabilities: Mapping[str, Any] | None = None) -> None:
         """Begin a session of the handshake era; what follows belongs to it."""
-        hello = {
-            "protocolVersion": LATEST,
-            "capabilities": dict(EVERYTHING if capabilities is None else capabilities),
-            "clientInfo": {"name": "raw", "version": "1"},
-        }
-        response = self.post(request("initialize", hello), mcp_protocol_version=None)
+        response = self.post(request("initialize", hello(capabilities or EVERYTHING)), mcp_protocol_version=None)
         assert last(response)["result"]["protocolVersion"] == LATEST
         self.session = response.getheader("mcp-session-id")
         done = self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -148,13 +147,14 @@ class Pipe:
 
     def __init__(self, gateway: Gateway) -> None:
         self._rest = b""
+        environment = gateway.environment
         with gateway.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 gateway.command("--stdio"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=gateway.environment,
+                env=environment,
             )
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin, self.process.stdout
@@ -188,7 +188,9 @@ class Pipe:
             ready, _, _ = select.select([self._out], [], [], max(0.0, end - time.monotonic()))
             chunk = os.read(self._out.fileno(), 65536) if ready else b""
             if not chunk:
-                pytest.fail(f"no line within {wait_s:g} s, or the other end closed; rest {self._rest[:200]!r}")
+                pytest.fail(
+                    f"no line within {wait_s:g} s, or the other end closed; rest {self._rest[:200]!r}"
+                )
             self._rest += chunk
         line, _, self._rest = self._rest.partition(b"\n")
         found: Message = json.loads(line)
@@ -203,6 +205,10 @@ class Pipe:
 
     def shake_hands(self) -> None:
         """Begin in the handshake era."""
-        hello = {"protocolVersion": LATEST, "capabilities": EVERYTHING, "clientInfo": {"name": "raw", "version": "1"}}
+        hello = {
+            "protocolVersion": LATEST,
+            "capabilities": EVERYTHING,
+            "clientInfo": {"name": "raw", "version": "1"},
+        }
         assert self.ask(request("initialize", hello, 0))["result"]["protocolVersion"] == LATEST
         self.put({"jsonrpc": "2.0", "method": "notifications/initialized"})

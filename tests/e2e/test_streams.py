@@ -120,7 +120,9 @@ def test_a_vanished_session_stream_cancels_nothing(gateway: Gateway, fresh: Call
     gateway.until_marked(tag, "ended")
 
 
-def test_a_call_that_lost_its_stream_can_still_be_cancelled(gateway: Gateway, fresh: Callable[[], str]) -> None:
+def test_a_call_that_lost_its_stream_can_still_be_cancelled(
+    gateway: Gateway, fresh: Callable[[], str]
+) -> None:
     """X3: `notifications/cancelled` is matched by session and id, whether or not the stream lives."""
     tag = fresh()
     with Http(gateway.url) as http, Http(gateway.url) as second:
@@ -218,7 +220,9 @@ def test_a_slow_reader_does_not_disturb_another_call(impatient: Gateway, fresh: 
         slow.put(call("flood", {"n": 10_000, "tag": tag, "size": 900}, progressToken="t"))
         numbers = [
             frame["params"]["progress"]
-            for frame in frames(quick.post(call("count_up", {"n": 5, "step_s": 0.02}, progressToken="t")))[:-1]
+            for frame in frames(quick.post(call("count_up", {"n": 5, "step_s": 0.02}, progressToken="t")))[
+                :-1
+            ]
         ]
         assert numbers == [1, 2, 3, 4, 5]
         until(lambda: impatient.marks(tag), "the flood")

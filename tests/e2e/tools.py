@@ -1,4 +1,4 @@
-"""Tools for the tests from end to end: each leaves marks in a folder, so that a test sees what really happened."""
+"""Tools for the tests from end to end: they leave marks in a folder, so that a test sees what happened."""
 
 import asyncio
 import os
@@ -53,6 +53,14 @@ async def linger(tag: str, ctx: Context) -> str:
     return "lingered"
 
 
+@afoot.tool(read_only=True)
+async def look_around(tag: str) -> str:
+    """Runs long, and changes nothing."""
+    mark(tag, "started")
+    await asyncio.sleep(LONG_S)
+    return "looked"
+
+
 @afoot.tool
 def linger_in_a_thread(tag: str, ctx: Context) -> str:
     """Runs in a thread until it is cancelled, and notes why."""
@@ -65,6 +73,14 @@ def linger_in_a_thread(tag: str, ctx: Context) -> str:
             return "stopped"
         time.sleep(0.01)
     return "lingered"
+
+
+@afoot.tool
+def ignore_everything(tag: str) -> str:
+    """Runs in a thread, and does not look whether it should stop."""
+    mark(tag, "started")
+    time.sleep(LONG_S)
+    return "ignored"
 
 
 @afoot.tool
@@ -114,6 +130,12 @@ async def ask_safely(tag: str, ctx: Context) -> dict[str, Any]:
     return {"name": name.content, "age": age.content}
 
 
+@afoot.tool(idempotent=True)
+async def ask_safely_then_linger(tag: str, ctx: Context) -> str:
+    """Asks for a name, then runs until it is cancelled; it may be run again."""
+    return await ask_then_linger(tag, ctx)
+
+
 @afoot.tool
 async def ask_two_at_once(tag: str, ctx: Context) -> dict[str, Any]:
     """Asks for a name and an age in one go."""
@@ -148,6 +170,24 @@ async def ask_then_linger(tag: str, ctx: Context) -> str:
         mark(tag, f"cancelled: {ctx.cancelled}")
         raise
     return "lingered"
+
+
+@afoot.tool
+async def ask_then_nap(tag: str, ctx: Context) -> str:
+    """Asks for a name, then sleeps a little."""
+    mark(tag, "ran")
+    reply = await ctx.ask("What is your name?", NAME, key="name")
+    await asyncio.sleep(0.2)
+    return f"good night, {reply.content['name']}"
+
+
+@afoot.tool
+async def ask_on_and_on(tag: str, ctx: Context) -> str:
+    """Asks twelve times."""
+    for number in range(1, 13):
+        await ctx.ask(f"Shall I go on, {number}?", key=f"q{number}")
+        mark(tag, str(number))
+    return "asked"
 
 
 @afoot.tool

@@ -46,37 +46,32 @@ async def test_the_readme_tool_runs() -> None:
     assert text_of(result) == '{"pages":2}'
 
 
+@tool(
+    name="x.y",
+    title="X",
+    description="Does x",
+    idle=5.0,
+    ceiling=60.0,
+    concurrency=4,
+    queue=16,
+    idempotent=True,
+    read_only=True,
+    destructive=False,
+    open_world=False,
+    icon="https://example.org/i.png",
+    requires={"sampling": {}},
+    lifecycle="stages",
+)
+def anything(n: int = 1) -> list[int]:
+    """Not this."""
+    return [n]
+
+
 def test_a_definition_has_what_the_author_said() -> None:
     """C3: everything in its place, checked by the protocol's own types."""
-
-    @tool(
-        name="x.y",
-        title="X",
-        description="Does x",
-        idle=5.0,
-        ceiling=60.0,
-        concurrency=4,
-        queue=16,
-        idempotent=True,
-        read_only=True,
-        destructive=False,
-        open_world=False,
-        icon="https://example.org/i.png",
-        requires={"sampling": {}},
-        lifecycle="stages",
-    )
-    def anything(n: int = 1) -> list[int]:
-        """Not this."""
-        return [n]
-
-    (offer,) = FunctionProvider([anything], name="mine").tools()
-    assert (offer.name, offer.server, offer.concurrency, offer.queue) == ("x.y", "mine", 4, 16)
-    assert (offer.limits.idle_s, offer.limits.ceiling_s, offer.limits.answer_s) == (5.0, 60.0, 600.0)
-    assert (offer.read_only, offer.idempotent, offer.destructive) == (True, True, False)
-    assert (offer.lifecycle, offer.requires) == ("stages", {"sampling": {}})
-    definition = decoded(offer.definition)
+    definition = decoded(FunctionProvider([anything]).tools()[0].definition)
     mcp_types.Tool.model_validate(definition)
-    assert definition["description"] == "Does x"
+    assert (definition["title"], definition["description"]) == ("X", "Does x")
     assert definition["annotations"] == {
         "readOnlyHint": True,
         "destructiveHint": False,
@@ -85,6 +80,15 @@ def test_a_definition_has_what_the_author_said() -> None:
     }
     assert definition["icons"] == [{"src": "https://example.org/i.png"}]
     assert definition["outputSchema"]["properties"]["result"]["type"] == "array"
+
+
+def test_an_offer_has_the_limits_that_the_author_set() -> None:
+    """C3: the rest comes from the settings."""
+    (offer,) = FunctionProvider([anything], name="mine").tools()
+    assert (offer.name, offer.server, offer.concurrency, offer.queue) == ("x.y", "mine", 4, 16)
+    assert (offer.limits.idle_s, offer.limits.ceiling_s, offer.limits.answer_s) == (5.0, 60.0, 600.0)
+    assert (offer.read_only, offer.idempotent, offer.destructive) == (True, True, False)
+    assert (offer.lifecycle, offer.requires) == ("stages", {"sampling": {}})
 
 
 def test_what_was_not_said_is_not_shown() -> None:

@@ -1,18 +1,126 @@
-"""temporary"""
-import argparse
-import json
+"""`afoot serve`: tools offered over MCP until Ctrl-C."""
 
-import msgspec
+import logging
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from afoot import app, config
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from afoot.config import Loaded
+    from afoot.core.ports import Tool
+    from afoot.state import Address
 
 
-def quick(argv):
-    p = argparse.ArgumentParser(); s=p.add_subparsers(dest="c"); q=s.add_parser("serve")
-    q.add_argument("targets", nargs="*"); q.add_argument("--http"); q.add_argument("--stdio", action="store_true"); q.add_argument("--store"); q.add_argument("--json", action="store_true"); q.add_argument("--reload", action="store_true")
-    a=p.parse_args(argv)
-    flags={k:v for k,v in dict(http=a.http, store=a.store).items() if v}
-    st=config.load(flags=flags).settings
-    def started(addr):
-        print(json.dumps(msgspec.to_builtins(addr)), flush=True)
-    app.run(app.Plan(st, tuple(a.targets), a.stdio, a.reload), started)
+@dataclass(frozen=True)
+class Options:
+    """How to serve."""
+
+    config: Annotated[Path | None, Parameter(help="the config file; else the nearest afoot.toml")] = None
+    http: Annotated[str | None, Parameter(help="HOST:PORT to listen on; port 0 picks a free one")] = None
+    stdio: Annotated[bool, Parameter(help="speak MCP on stdin and stdout instead of HTTP")] = False
+    store: Annotated[str | None, Parameter(help="the file that keeps the history")] = None
+    reload: Annotated[bool, Parameter(help="read tool files again when they change")] = False
+    json: Annotated[bool, Parameter(help="print one line of JSON with address and token")] = False
+
+
+def serve(*targets: str, options: Annotated[Options, Parameter(name="*")] = Options()) -> int:  # noqa: B008
+    """Serve tools over MCP, and keep their calls' history.
+
+    Args:
+        targets: files or modules of tools
+    """
+    from afoot import app
+    from afoot.config import load
+
+    _log_to_stderr()
+    flags = {name: value for name in ("http", "store") if (value := getattr(options, name)) is not None}
+    loaded = load(options.config, flags)
+    plan = app.Plan(loaded.settings, targets or _configured(loaded), options.stdio, options.reload)
+
+    def started(address: "Address", tools: "list[Tool]") -> None:
+        if options.json:
+            import msgspec
+
+            print(msgspec.json.encode(address).decode(), flush=True)
+        else:
+            print(welcome(address, tools), flush=True)
+
+    app.run(plan, started)
+    return 0
+
+
+def welcome(address: "Address", tools: "list[Tool]") -> str:
+    """What a person is told at the start: where it is, and what to type next."""
+    names = ", ".join(tool.name for tool in tools)
+    if len(names) > 60:
+        names = f"{names[:60].rpartition(', ')[0]}, …"
+    lines = [
+        f"afoot serves {len(tools)} tool{'s' * (len(tools) != 1)}: {names}",
+        f"  MCP   {address.mcp}",
+        f"  pid   {address.pid}",
+        "type in another terminal:",
+        *(f"  {myself()} {line}" for line in ("tools", _example(tools[0]) if tools else "status", "watch")),
+        "Ctrl-C stops it.",
+    ]
+    return "\n".join(lines)
+
+
+def myself() -> str:
+    """How this program is started, so that the line can be pasted into another terminal."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        words = [_near(Path(sys.executable)), "-m", "afoot"]
+    else:
+        words = [_near(program)]
+    home = os.environ.get("AFOOT_HOME")
+    prefix = f"AFOOT_HOME={shlex.quote(str(Path(home).absolute()))} " if home else ""
+    return prefix + shlex.join(words)
+
+
+def _near(program: Path) -> str:
+    """The program's path as it is shortest from here; only its name if the shell finds it by that."""
+    if any(Path(folder or ".") == program.parent for folder in os.get_exec_path()):
+        return program.name
+    try:
+        return str(program.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(program)
+
+
+def _example(tool: "Tool") -> str:
+    import msgspec
+
+    schema: dict[str, Any] = msgspec.json.decode(tool.definition).get("inputSchema") or {}
+    known: dict[str, Any] = schema.get("properties") or {}
+    wanted = schema.get("required") or list(known)[:1]
+    words = [f"{name}={_sample(known.get(name) or {})}" for name in wanted]
+    return shlex.join(["call", tool.name, *words])
+
+
+def _sample(schema: dict[str, Any]) -> str:
+    import json
+
+    if "default" in schema or schema.get("enum"):
+        value = schema["default"] if "default" in schema else schema["enum"][0]
+        return value if isinstance(value, str) else json.dumps(value)
+    samples = {"integer": "3", "number": "1.5", "boolean": "true", "array": "[]", "object": "{}"}
+    return samples.get(str(schema.get("type")), "text")
+
+
+def _configured(loaded: "Loaded") -> tuple[str, ...]:
+    """The config's targets; files are named from where the config file is."""
+    origin = loaded.origin["targets"]
+    folder = Path(origin).parent if loaded.file is not None and origin == str(loaded.file) else Path()
+    return tuple(
+        str(folder / target) if target.endswith(".py") else target for target in loaded.settings.targets
+    )
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("afoot").setLevel(logging.INFO)

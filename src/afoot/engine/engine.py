@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable
+from inspect import CORO_CREATED, getcoroutinestate
 from typing import Self
 
 from msgspec import Raw, Struct
@@ -127,6 +128,9 @@ class Engine:
         facts = decide(call, wish)
         for fact in facts:
             evolve(call, fact)
+            if type(fact) is Finished and live.left_out:
+                live.left_out -= 1  # the newest reading is kept after all
+                self.sample(live, call.heard)
             self.recorder.fact(Entry(call.id, call.seq, fact), row(live) if type(fact) is Finished else None)
         return facts
 
@@ -146,7 +150,7 @@ class Engine:
         call = live.call
         if len(call.questions) >= self.max_questions:
             raise ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
-        known = live.given.pop(question.key, None) or recorded(call).get(question.key)
+        known = live.given.pop(question.key, None)
         question = replace(question, id=f"{call.id}.{len(call.questions) + 1}")
         self.commit(live, Asked(self.clock.now(), question))
         if known is not None:
@@ -179,7 +183,7 @@ class Engine:
         """Write the end of a call whose work is over; a late one is kept as late."""
         call = live.call
         if call.is_finished:
-            if end.result is not None and call.released is None:
+            if end.result is not None:
                 self.commit(
                     live, Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
                 )
@@ -187,8 +191,6 @@ class Engine:
             if call.cancel is not None and end.outcome != "cancelled":
                 failure = Failure(f"cancelled: {call.cancel.reason}", "cancelled", "cancelled")
                 end = replace(self.ending(live, "cancelled", failure), result=end.result)
-            if call.readings:
-                self.sample(live, call.heard)
             self.commit(live, end)
         self._release(live, "stopped")
 
@@ -243,7 +245,8 @@ class Engine:
             )
 
     def start(self, live: Live) -> None:
-        """Begin the next attempt; it must have its slot."""
+        """Begin the next attempt; it must have its slot. Answers to the last one are not asked for again."""
+        live.given = {**recorded(live.call), **live.given}
         self.commit(live, Started(self.clock.now(), live.call.attempt + 1))
         live.heard = live.call.heard
         arm(live, self.clock, self.tick)
@@ -264,6 +267,9 @@ class Engine:
             self._stop(live)
 
     def _stop(self, live: Live) -> None:
+        if live.task is not None and getcoroutinestate(live.task.get_coro()) == CORO_CREATED:
+            live.task.cancel()  # it was never entered, so nothing in it can say that it ended
+            live.task = None
         if live.task is None:
             self._grace_over(live)
             return

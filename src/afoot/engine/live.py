@@ -88,7 +88,11 @@ class Follower:
         if now >= self._next:
             self._ring()
         else:
-            self._clock.at(self._next, self._ring)
+            self._clock.at(self._next, self._due)
+
+    def _due(self) -> None:
+        self._armed = False
+        self._ring()
 
     def wake(self) -> None:
         """A fact was recorded."""
@@ -106,8 +110,12 @@ class Follower:
         fresh = live.call.readings - self.number
         # A reading made after a fact waits until that fact may be seen, so that order is kept.
         if fresh and live.recorded == live.call.seq and self._wants:
+            now = self._clock.now()
+            if now < self._next and not live.call.is_finished:
+                self.notice(now)  # woken by a fact, too early for the next reading
+                return Taken(facts, gap)
             self.number += fresh
-            self._next = self._clock.now() + self._gap_s
+            self._next = now + self._gap_s
             readings = self._newest(fresh)
             facts = sorted(facts + readings, key=_at) if facts else readings
         self._armed = False

@@ -12,6 +12,7 @@ class Slots:
     def __init__(self, per_server: int = 0) -> None:
         self._per_server = per_server  # 0: no limit
         self._taken: dict[str, int] = {}
+        self._holders: set[str] = set()  # calls; one that was recovered has no slot to give back
         self._line: deque[Live] = deque()
 
     def take(self, live: Live) -> bool:
@@ -24,6 +25,7 @@ class Slots:
             return False
         for key, _ in keys:
             self._taken[key] = self._taken.get(key, 0) + 1
+        self._holders.add(live.call.id)
         return True
 
     def wait(self, live: Live) -> bool:
@@ -35,9 +37,11 @@ class Slots:
         return True
 
     def free(self, live: Live) -> None:
-        """Give this call's slot back."""
-        for key, _ in self._keys(live):
-            self._taken[key] -= 1
+        """Give this call's slot back, if it has one."""
+        if live.call.id in self._holders:
+            self._holders.remove(live.call.id)
+            for key, _ in self._keys(live):
+                self._taken[key] -= 1
 
     def next(self) -> Live | None:
         """The first in line that can take a slot now, with the slot taken."""

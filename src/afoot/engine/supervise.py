@@ -69,7 +69,7 @@ class Attempt:
         live = self._live
         now = self._engine.clock.now()
         if live.call.is_finished:
-            if now - live.late_at < SAMPLE_S:
+            if now - live.late_at < SAMPLE_S and not report.partial:
                 return  # a runaway tool fills no history
             live.late_at = now
         live.heard = now

@@ -244,7 +244,7 @@ class FunctionProvider:
         return function.output.encode(value)
 
     def _begin(self, function: FunctionTool, named: dict[str, Any], run: Run) -> tuple[Context, Lane]:
-        """The context of an attempt, given to the function if it wants it, and everything that listens to it."""
+        """The context of an attempt, given to the function if it wants it, and all that listens to it."""
         lane = self._lane
         if lane is None or lane.loop is not asyncio.get_running_loop():
             lane = self._lane = Lane(asyncio.get_running_loop())

@@ -22,10 +22,10 @@ Reading = tuple[Callable[..., object], tuple[Any, ...]]
 class Lane:
     """Into one loop, from any thread. Made on that loop; `ident` is its thread."""
 
-    __slots__ = ("_awake", "_context", "_held", "_items", "_lock", "_loop", "ident", "replaced")
+    __slots__ = ("_awake", "_context", "_held", "_items", "_lock", "ident", "loop", "replaced")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self.ident = get_ident()
         self._items: deque[Reading] = deque()
         self._held: dict[object, Reading] = {}  # by call, used only while the queue is full
@@ -33,11 +33,6 @@ class Lane:
         self._awake = False
         self._context = Context()
         self.replaced = 0  # readings that a newer one overtook while the queue was full
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """Where everything arrives."""
-        return self._loop
 
     def __len__(self) -> int:
         return len(self._items) + len(self._held)
@@ -77,14 +72,14 @@ class Lane:
             return
         arrived = Event()
         self.put(call, arrived.set)
-        while not arrived.wait(1.0) and not self._loop.is_closed():
+        while not arrived.wait(1.0) and not self.loop.is_closed():
             pass
 
     def _wake(self) -> None:
         self._awake = True
         try:
             # In no call's context, least of all in that of the thread that happens to wake it.
-            self._loop.call_soon_threadsafe(self._drain, context=self._context)
+            self.loop.call_soon_threadsafe(self._drain, context=self._context)
         except RuntimeError:  # the loop is closed: nobody is left to hear it
             self._items.clear()
             self._held.clear()
@@ -104,7 +99,7 @@ class Lane:
                 _deliver(item)
         if (items or self._held) and not self._awake:
             self._awake = True
-            self._loop.call_soon(self._drain, context=self._context)
+            self.loop.call_soon(self._drain, context=self._context)
 
 
 def _deliver(item: Reading) -> None:

@@ -11,6 +11,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
+import msgspec
 from msgspec import Raw
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -24,7 +25,6 @@ from afoot.providers.content import (
     Content,
     Partial,
     ToolResult,
-    as_text,
     content_list,
     content_of,
     is_content,
@@ -32,13 +32,14 @@ from afoot.providers.content import (
     text_content,
     unencodable,
 )
-from afoot.providers.hygiene import quoted
 
 NO_ANNOTATION: Final = object()
 _YIELDING = {abc.Generator, abc.AsyncGenerator, abc.Iterator, abc.AsyncIterator, abc.AsyncIterable}
 _AWAITED = {abc.Awaitable, abc.Coroutine}
 _FOR_READING = {str, bytes, type(None), None, Any, object, NO_ANNOTATION}
 _OWN = (Content, ToolResult, Partial)
+_SPECIAL = (Result, ToolResult, Content, list, tuple)
+_encode = msgspec.json.Encoder().encode
 
 
 class Output:
@@ -56,18 +57,18 @@ class Output:
     def encode(self, value: Any) -> Result:
         """The result; raises ToolError.internal if the value does not fit its annotation or has no JSON."""
         if type(value) is str and self._adapter is None:  # the commonest result, in one step
-            return Result(Raw(b'[{"type":"text","text":' + quoted(value) + b"}]"))
-        if isinstance(value, Result):  # the partials of a generator, joined
-            return value
-        if isinstance(value, ToolResult):
-            return self._whole(value)
-        if isinstance(value, Content) or is_content(value):
-            return Result(content_of(value))
+            return Result(_text(value))
+        if isinstance(value, _SPECIAL):
+            if isinstance(value, Result):  # the partials of a generator, joined
+                return value
+            if isinstance(value, ToolResult):
+                return self._whole(value)
+            if isinstance(value, Content) or is_content(value):
+                return Result(content_of(value))
         if self._adapter is None and (value is None or isinstance(value, str)):
             return Result(content_of(value))
         json = self._json(value)
-        text = text_content(value if type(value) is str else as_text(json))
-        return Result(text, self._structured(json))
+        return Result(_text(value if type(value) is str else bytes(json).decode()), self._structured(json))
 
     def _whole(self, value: ToolResult) -> Result:
         content = value.content
@@ -77,7 +78,7 @@ class Output:
             return Result(raw, is_error=value.is_error)
         # A result that reports an error need not have the shape of a good one.
         json = json_of(value.structured) if value.is_error else self._json(value.structured)
-        return Result(raw if items else text_content(as_text(json)), self._structured(json), value.is_error)
+        return Result(raw if items else _text(bytes(json).decode()), self._structured(json), value.is_error)
 
     def _json(self, value: Any) -> Raw:
         if self._adapter is None:
@@ -97,6 +98,14 @@ class Output:
         is_object = bytes(json)[:1] == b"{"
         wrap = self._wrap if self._adapter is not None else not is_object
         return Raw(b'{"result":' + bytes(json) + b"}") if wrap else json
+
+
+def _text(text: str) -> Raw:
+    """`text_content`, here again because every result passes through it."""
+    try:
+        return Raw(b'[{"type":"text","text":' + _encode(text) + b"}]")
+    except UnicodeEncodeError:
+        return text_content(text)
 
 
 def _value_type(annotation: Any, is_generator: bool) -> Any:

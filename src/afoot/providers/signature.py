@@ -23,9 +23,12 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class Signature:
-    """What a function takes. `context` is the parameter that gets the Context, if there is one."""
+    """What a function takes. `context` is the parameter that gets the Context, if there is one.
 
-    __slots__ = ("_bind", "context", "schema")
+    `bind` turns arguments into Python values; it raises ToolError.validation naming what does not fit (E4).
+    """
+
+    __slots__ = ("bind", "context", "schema")
 
     def __init__(
         self, function: Callable[..., Any], doc: Docstring, raw: Mapping[str, Any] | None = None
@@ -40,15 +43,11 @@ class Signature:
                 raise TypeError(f"*{parameter.name} cannot be offered: arguments have names")
         if raw is not None:
             self.schema: schemas.Schema = dict(raw)
-            self._bind: Callable[[bytes], Bound] = _by_schema(self.schema, parameters)
+            self.bind: Callable[[Raw], Bound] = _by_schema(self.schema, parameters)
         else:
             model = _model(function, parameters, hints, doc)
             self.schema = _input_schema(model)
-            self._bind = _by_model(model, parameters)
-
-    def bind(self, arguments: Raw) -> Bound:
-        """The arguments as Python values; raises ToolError.validation naming what does not fit (E4)."""
-        return self._bind(bytes(arguments) or b"{}")
+            self.bind = _by_model(model, parameters)
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -121,16 +120,14 @@ def _input_schema(model: type[BaseModel]) -> schemas.Schema:
     return schema
 
 
-def _by_model(
-    model: type[BaseModel], parameters: Mapping[str, inspect.Parameter]
-) -> Callable[[bytes], Bound]:
+def _by_model(model: type[BaseModel], parameters: Mapping[str, inspect.Parameter]) -> Callable[[Raw], Bound]:
     validate = model.__pydantic_validator__.validate_json
     wire_names = [info.alias or name for name, info in model.model_fields.items()]
     simple = all(p.kind in _NAMED and name in model.model_fields for name, p in parameters.items())
 
-    def bind(arguments: bytes) -> Bound:
+    def bind(arguments: Raw) -> Bound:
         try:
-            filled = validate(arguments)
+            filled = validate(bytes(arguments) or b"{}")
         except ValidationError as error:
             raise ToolError.validation(schemas.explain(error, "arguments", wire_names)) from error
         return ((), filled.__dict__) if simple else _spread(filled, parameters)
@@ -152,9 +149,7 @@ def _spread(filled: BaseModel, parameters: Mapping[str, inspect.Parameter]) -> B
     return tuple(positional), named
 
 
-def _by_schema(
-    schema: schemas.Schema, parameters: Mapping[str, inspect.Parameter]
-) -> Callable[[bytes], Bound]:
+def _by_schema(schema: schemas.Schema, parameters: Mapping[str, inspect.Parameter]) -> Callable[[Raw], Bound]:
     """A schema of the author's own: arguments are checked, and passed as they came."""
     try:
         validator = jsonschema_rs.validator_for(schema, mask="the value")
@@ -166,8 +161,8 @@ def _by_schema(
     whole = len(parameters) == 1 and not takes_rest and only not in schema.get("properties", {})
     by_position = whole and parameters[only].kind is inspect.Parameter.POSITIONAL_ONLY
 
-    def bind(arguments: bytes) -> Bound:
-        given = _decoded(arguments)
+    def bind(arguments: Raw) -> Bound:
+        given = _decoded(bytes(arguments) or b"{}")
         problems = [_problem(error) for error in validator.iter_errors(given)]
         if not whole and not takes_rest:
             problems += [

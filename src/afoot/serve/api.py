@@ -1,20 +1,161 @@
-"""The operator's API over HTTP (routes to come): for now only whether the gateway is well."""
+"""The operator's API: who answers which path, who may ask, and what is said when something is wrong."""
 
-from msgspec import json
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
+from math import ceil
 
-from afoot.serve.guard import Guard
+from msgspec import Struct
+
+from afoot.serve import calls, feed, openapi, questions, tools
+from afoot.serve.calls import resolve
+from afoot.serve.follow import follow, wanted
+from afoot.serve.guard import Denied, Guard
+from afoot.serve.openapi import PATH_PART, Route
 from afoot.serve.reply import Receive, Reply, Scope, Send
+from afoot.serve.request import Request, Wrong, explained
 from afoot.serve.site import Site
+from afoot.serve.view import CallView, encode
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+WELCOME = """This is an afoot gateway. MCP clients speak to /mcp; programs to /api
+(described in /api/openapi.json). The console comes later. Until then the command
+line shows everything: afoot status, afoot watch, afoot --help
+"""
+SAFE = (b"x-content-type-options", b"nosniff")
+
+log = logging.getLogger("afoot.serve")
 
 
-def routes(site: Site, guard: Guard):  # type: ignore
+class Health(Struct, frozen=True):
+    """Whether the gateway is well; `why` says what is wrong."""
+
+    status: str
+    version: str
+    why: str | None = None
+
+
+def routes(site: Site, guard: Guard) -> App:
+    """The ASGI application of everything that is not MCP."""
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        reply = Reply(send, site.settings.stuck_s)
-        if scope["path"] == "/healthz":
-            await reply.json(
-                200, json.encode({"status": "degraded" if site.engine.recorder.degraded else "ok"})
-            )
-        else:
-            await reply.json(404, b"{}")
+        if scope["type"] != "http":
+            return
+        if scope["path"] == "/" and scope["method"] == "GET":
+            await _welcome(guard, scope, send)
+            return
+        reply = Reply(send, site.settings.stuck_s, (SAFE,))
+        try:
+            await _route(Request(site, scope, receive, reply, {}), guard)
+        except ConnectionResetError:
+            pass  # the asker left before it had said everything
+        except Exception as error:
+            await _fail(reply, error)
 
     return app
+
+
+async def health(request: Request) -> None:
+    """Whether the gateway is well."""
+    why = request.site.engine.recorder.degraded
+    status = "degraded" if why else "ok"
+    await request.answer(200, Health(status, request.site.version, why))
+
+
+async def call_events(request: Request) -> None:
+    """The events of a call: its past, then its present, until its end."""
+    want = wanted(request)
+    await follow(request, await resolve(request.site, request.names["id"]), want)
+
+
+async def description(request: Request) -> None:
+    """This description."""
+    await request.answer(200, openapi.document(ROUTES, request.site.version))
+
+
+ROUTES = (
+    Route("GET", "/healthz", health, Health, is_public=True),
+    Route("GET", "/api/calls", calls.index, calls.Page,
+          query=("q", "tool", "server", "state", "outcome", "before", "limit")),
+    Route("POST", "/api/calls", calls.start, takes=calls.Start),
+    Route("GET", "/api/calls/{id}", calls.show, CallView),
+    Route("GET", "/api/calls/{id}/events", call_events, query=("after", "follow")),
+    Route("POST", "/api/calls/{id}/cancel", calls.cancel, CallView, calls.Cancel, status=202),
+    Route("GET", "/api/events", feed.events, query=("after",)),
+    Route("GET", "/api/questions", questions.index, questions.Questions),
+    Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.Said),
+    Route("GET", "/api/tools", tools.index, tools.Tools),
+    Route("GET", "/api/tools/{name}", tools.show, tools.ToolView),
+    Route("GET", "/api/openapi.json", description, dict),
+)  # fmt: skip
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """A tool's name may have a slash in it; nothing else may."""
+    return re.compile(PATH_PART.sub(lambda part: "(.+)" if part[1] == "name" else "([^/]+)", path))
+
+
+_PATTERNS = [(route, _pattern(route.path)) for route in ROUTES]
+
+
+async def _route(request: Request, guard: Guard) -> None:
+    path, method = request.scope["path"], request.scope["method"]
+    found = [(route, match) for route, pattern in _PATTERNS if (match := pattern.fullmatch(path))]
+    if any(route.is_public for route, _ in found) or not path.startswith("/api"):
+        guard.public(request.scope)
+    else:
+        guard.operator(request.scope)
+    if not found:
+        raise _unknown(path)
+    for route, match in found:
+        if route.method == method:
+            names = dict(zip(PATH_PART.findall(route.path), match.groups(), strict=True))
+            await route.handler(Request(request.site, request.scope, request.receive, request.reply, names))
+            return
+    allowed = ", ".join(route.method for route, _ in found)
+    raise Wrong(405, f"{method} {path}: the method must be {allowed}", allow=allowed)
+
+
+def _unknown(path: str) -> Wrong:
+    known = sorted({route.path for route in ROUTES})
+    near = get_close_matches(path, known, n=3, cutoff=0.5)
+    hint = f"nearest: {', '.join(near)}" if near else "/api/openapi.json lists what there is"
+    return Wrong(404, f"nothing at {path}; {hint}", "not_found", nearest=near)
+
+
+async def _fail(reply: Reply, error: Exception) -> None:
+    """Say what is wrong; on a stream that has begun nothing can be said any more."""
+    wrong = explained(error)
+    if wrong is None:
+        log.error("the API failed", exc_info=error)
+        wrong = Wrong(500, "the gateway failed; its log says more", "internal")
+    if reply.streaming:
+        if not reply.gone:
+            await reply.finish((), None)
+        return
+    headers = [(b"cache-control", b"no-store")]
+    if wrong.status == 405:
+        headers.append((b"allow", str(wrong.more["allow"]).encode()))
+    if wrong.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(after := wrong.more.get("retry_after_s"), float):
+        headers.append((b"retry-after", str(ceil(after)).encode()))
+    told = {"message": wrong.message, "category": wrong.category, **wrong.more}
+    await reply.json(wrong.status, encode({"error": told}), *headers)
+
+
+async def _welcome(guard: Guard, scope: Scope, send: Send) -> None:
+    try:
+        guard.public(scope)
+        status, body = 200, WELCOME.encode()
+    except Denied as denied:
+        status, body = denied.status, f"{denied}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        SAFE,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

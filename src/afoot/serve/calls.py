@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from msgspec import Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, UnsetType, json
 
 from afoot.core.call import State
 from afoot.core.ports import Query
@@ -32,7 +32,7 @@ class Start(Struct, frozen=True, forbid_unknown_fields=True):
     """A call that is wanted. Limits can only be lowered here."""
 
     tool: str
-    arguments: Raw = Raw(b"{}")
+    arguments: Raw | UnsetType = UNSET
     idle_s: float | None = None
     ceiling_s: float | None = None
 
@@ -64,9 +64,7 @@ async def find(site: Site, query: Query) -> list[CallView]:
     """Calls of the history and those that live, as one list."""
     now = site.engine.clock.now()
     living = {live.call.id: view(live.call, now) for live in site.engine.calls()}
-    found = [
-        one for key, one in living.items() if _fits(one, query) and _holds(site.engine[key], query.text)
-    ]
+    found = [one for key, one in living.items() if _fits(one, query) and _holds(site.engine[key], query.text)]
     if query.state in ("", "finished"):
         # The history has older values of calls that live, so it is asked for as many more.
         most = min(query.limit + len(living), MOST)
@@ -85,10 +83,9 @@ async def start(request: Request) -> None:
     """Start a call: its events until its end, or with `Prefer: respond-async` only where to find it."""
     want = await request.body(Start)
     site = request.site
-    _check(want, site.settings.max_arguments_bytes)
-    live = site.engine.submit(
-        Submission(want.tool, want.arguments, "operator", want.idle_s, want.ceiling_s)
-    )
+    arguments = Raw(b"{}") if want.arguments is UNSET else want.arguments
+    _check(want, bytes(arguments), site.settings.max_arguments_bytes)
+    live = site.engine.submit(Submission(want.tool, arguments, "operator", want.idle_s, want.ceiling_s))
     place = (b"location", f"/api/calls/{live.call.id}".encode())
     if "respond-async" in request.header(b"prefer").lower():
         applied = (b"preference-applied", b"respond-async")
@@ -120,7 +117,7 @@ async def cancel(request: Request) -> None:
 
 
 async def resolve(site: Site, name: str) -> Live:
-    """The call of this id, or whose id begins so; raises UnknownName, Wrong."""
+    """The call of this id, or the only one whose id begins or ends so; raises UnknownName, Wrong."""
     try:
         return await recall(site.engine, name)
     except UnknownName:
@@ -129,23 +126,26 @@ async def resolve(site: Site, name: str) -> Live:
     living = [live.call.id for live in site.engine.calls()]
     if len(name) >= SHORTEST:
         rows = await journal.find(Query(text=name, limit=MOST))
-        fitting = sorted(_beginning(name, [*living, *(row.id for row in rows)]))
+        fitting = sorted(_like(name, [*living, *(row.id for row in rows)]))
         if len(fitting) == 1:
             return await recall(site.engine, fitting[0])
         if fitting:
             some = ", ".join(fitting[:5])
-            raise Wrong(409, f"{len(fitting)} calls begin with {name!r}; name one of: {some}", nearest=fitting[:5])
+            raise Wrong(
+                409, f"{len(fitting)} calls are called {name!r}; name one of: {some}", nearest=fitting[:5]
+            )
     recent = [row.id for row in await journal.find(Query(limit=200))]
     raise UnknownName("call", name, _comparable(name, [*recent, *living]))
 
 
-def _beginning(name: str, ids: Iterable[str]) -> set[str]:
-    return {one for one in ids if one.startswith(name)}
+def _like(name: str, ids: Iterable[str]) -> set[str]:
+    """An id begins with its time, so that its end tells it from its neighbours."""
+    return {one for one in ids if one.startswith(name) or one.endswith(name)}
 
 
 def _comparable(name: str, ids: Iterable[str]) -> list[str]:
-    """Ids cut to the length of the name: a short one would be near to none."""
-    return sorted({one[: max(len(name), 8)] for one in ids})
+    """Ids cut to the length of the name: a short name would be near to none."""
+    return sorted({one[-max(len(name), 8) :] for one in ids})
 
 
 def _fits(one: CallView, query: Query) -> bool:
@@ -169,10 +169,10 @@ def _holds(live: Live, text: str) -> bool:
     return any(wanted in one.lower() for one in (call.id, call.opened.tool, message, arguments))
 
 
-def _check(want: Start, limit: int) -> None:
-    if len(bytes(want.arguments)) > limit:
+def _check(want: Start, arguments: bytes, limit: int) -> None:
+    if len(arguments) > limit:
         raise Wrong(413, f"arguments: over {limit} bytes (raise max_arguments_bytes)", fields=["arguments"])
-    if bytes(want.arguments).lstrip()[:1] != b"{":
+    if arguments.lstrip()[:1] != b"{":
         raise Wrong(422, "arguments: must be an object", fields=["arguments"])
     for name in ("idle_s", "ceiling_s"):
         value = getattr(want, name)

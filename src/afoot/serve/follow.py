@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from afoot.core.facts import Entry, Fact, Finished, Reading, Sample
+from afoot.core.facts import Entry, Finished, Reading, Sample
 from afoot.engine.live import Bell, Follower, Live
 from afoot.errors import StoreError
 from afoot.serve.reply import Leaving
@@ -73,6 +73,9 @@ class _Stream:
         self._follower = follower
         self._want = want
         self._id = follower.live.call.id
+        self._clock = request.site.engine.clock
+        self._beat_s = request.site.settings.keepalive_s
+        self._sent = 0.0
         self.is_over = False
 
     async def past(self) -> None:
@@ -88,8 +91,7 @@ class _Stream:
             samples = [one for one in samples if one.reading.at >= since] if facts else samples[-1:]
         frames = [sse.frame(encode({"reason": self._want.reset}), "reset")] if self._want.reset else []
         frames += self._merged(facts, samples)
-        self.is_over = self.is_over or self._follower.live.call.is_finished and self._recorded_end(until)
-        await self._reply.events(b"".join(frames) or sse.comment("alive"))
+        await self._send(frames)
 
     async def present(self) -> None:
         """What is new."""
@@ -107,7 +109,16 @@ class _Stream:
             else:
                 seq += 1
                 frames.append(self._fact(Entry(self._id, seq, item)))
-        await self._reply.events(b"".join(frames) or sse.comment("alive"))
+        await self._send(frames)
+
+    async def _send(self, frames: Sequence[bytes]) -> None:
+        call = self._follower.live.call
+        # The end may lie before where the reader began; then there is nothing to wait for.
+        self.is_over = self.is_over or (call.is_finished and self._follower.seq >= call.seq)
+        now = self._clock.now()
+        if frames or now - self._sent >= self._beat_s:
+            self._sent = now
+            await self._reply.events(b"".join(frames) or sse.comment("alive"))
 
     async def _facts(self, after: int, until: int) -> list[Entry]:
         """The facts behind `after`, however long ago they fell out of memory."""
@@ -134,12 +145,6 @@ class _Stream:
             yield self._fact(entry)
         for sample in reversed(waiting):
             yield self._reading(sample.reading, sample.left_out)
-
-    def _recorded_end(self, until: int) -> bool:
-        """Whether the end lies in what was sent, or before where the reader began."""
-        live = self._follower.live
-        first: Fact | None = next((e.fact for e in live.backlog if type(e.fact) is Finished), None)
-        return first is None or any(type(e.fact) is Finished and e.seq <= until for e in live.backlog)
 
     def _fact(self, entry: Entry) -> bytes:
         self.is_over = self.is_over or type(entry.fact) is Finished

@@ -35,6 +35,10 @@ class Guard(Struct, frozen=True):
         if self.mcp_token and not self._bears(scope, self.mcp_token, self.operator_token):
             raise Denied(401, "a token is needed: Authorization: Bearer …")
 
+    def public(self, scope: Scope) -> None:
+        """May this request reach what everybody may know? Raises Denied."""
+        self._host(scope)
+
     def operator(self, scope: Scope) -> None:
         """May this request reach the operator's API? Raises Denied."""
         self._host(scope)

@@ -1,4 +1,4 @@
-"""One request to the operator's API: its path, query and body, read strictly; and what is wrong, told with a status."""
+"""One request to the operator's API: its query and body, read strictly, and what is wrong with a status."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
@@ -7,7 +7,15 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
-from afoot.errors import AfootError, AlreadyAnswered, CallerError, IllegalFact, Refused, ToolError, UnknownName
+from afoot.errors import (
+    AfootError,
+    AlreadyAnswered,
+    CallerError,
+    IllegalFact,
+    Refused,
+    ToolError,
+    UnknownName,
+)
 from afoot.serve.guard import Denied
 from afoot.serve.reply import Receive, Reply, Scope, header, read_body
 from afoot.serve.site import Site

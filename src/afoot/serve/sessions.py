@@ -1,6 +1,7 @@
 """The handshake era over HTTP: sessions, their POSTs, and the stream for what belongs to no request."""
 
 import secrets
+from contextlib import suppress
 
 from afoot.engine.live import Bell
 from afoot.serve.handshake import Session
@@ -55,7 +56,8 @@ class Sessions:
         held = self._find(scope)
         if not message.is_request:
             await reply.json(202, b"")
-            (held.session.responded if message.is_response else held.session.notified)(message)
+            with suppress(Fault):  # nobody waits for an answer to these
+                (held.session.responded if message.is_response else held.session.notified)(message)
             return
         await self._request(held, message, receive, reply)
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec import UNSET
 
@@ -153,7 +154,8 @@ class Stdio:
             message = jsonrpc.read(text)
             session = self._lock(message)
             if message.is_notification:
-                session.notified(message)
+                with suppress(Fault):  # nobody waits for an answer to these
+                    session.notified(message)
             elif message.is_response:
                 session.responded(message)
             else:

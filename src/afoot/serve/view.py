@@ -1,4 +1,4 @@
-"""A call and a question as JSON: one form, on every surface of the operator, in the API and on the command line."""
+"""A call and a question as JSON: one form, in the API and on the command line."""
 
 from typing import Any
 
@@ -6,9 +6,40 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from afoot.core.call import Call
-from afoot.core.facts import Answer, CancelRequested, Failure, Limits, Question, Result, Sample
+from afoot.core.facts import Answer, CancelRequested, Question, Reading, Result, Sample
 from afoot.core.notices import waiting_on
 from afoot.core.ports import Row
+
+
+class AnswerView(Struct, frozen=True):
+    """What was answered, and by whom."""
+
+    action: str
+    content: Raw | UnsetType
+    by: str
+
+
+class ResultView(Struct, frozen=True):
+    """What a tool returned."""
+
+    content: Raw
+    structured: Raw | UnsetType
+    is_error: bool
+
+
+class FailureView(Struct, frozen=True):
+    """Why a call did not end well; every field is there."""
+
+    message: str
+    category: str
+    code: str
+    retryable: bool
+    retry_after_s: float | None
+    clock: str | None
+    elapsed_s: float
+    last: Reading | None
+    side_effects: str
+    trace: str
 
 
 class QuestionView(Struct, frozen=True):
@@ -24,11 +55,11 @@ class QuestionView(Struct, frozen=True):
     expires: float
     schema: Raw | UnsetType = UNSET  # of a form
     params: Raw | UnsetType = UNSET  # of everything else
-    answer: Answer | UnsetType = UNSET
+    answer: AnswerView | UnsetType = UNSET
 
 
 class CallView(Struct, frozen=True):
-    """A call; what comes after `readings` stands only where one call is shown in full."""
+    """A call. What may be unset is left out of the history's lines, or of all but the full view."""
 
     id: str
     tool: str
@@ -40,18 +71,18 @@ class CallView(Struct, frozen=True):
     total: float | None
     message: str | None
     opened: float
-    started: float | None
+    started: float | None | UnsetType
     finished: float | None
     elapsed_s: float
     waiting: str | None = None
     questions: list[QuestionView] = []
-    attempt: int = 0
-    seq: int = 0
-    readings: int = 0
+    attempt: int | UnsetType = UNSET
+    seq: int | UnsetType = UNSET
+    readings: int | UnsetType = UNSET
     arguments: Raw | UnsetType = UNSET
-    limits: Limits | UnsetType = UNSET
-    result: Result | None | UnsetType = UNSET
-    failure: Failure | None | UnsetType = UNSET
+    limits: dict[str, float | None] | UnsetType = UNSET
+    result: ResultView | None | UnsetType = UNSET
+    failure: FailureView | None | UnsetType = UNSET
     cancel: CancelRequested | None | UnsetType = UNSET
     partials: list[Raw] | UnsetType = UNSET
     settled: list[QuestionView] | UnsetType = UNSET  # questions that are open no more
@@ -64,7 +95,9 @@ def view(call: Call, now: float) -> CallView:
     return CallView(
         call.id, opened.tool, opened.server, opened.caller, call.state.value,
         end.outcome if end else None,
-        latest.progress if latest else None, latest.total if latest else None, latest.message if latest else None,
+        latest.progress if latest else None,
+        latest.total if latest else None,
+        latest.message if latest else None,
         opened.at, call.started, end.at if end else None,
         round(max(0.0, (end.at if end else now) - opened.at), 3),
         waiting_on(call), [question(call, one) for one in call.open.values()],
@@ -78,9 +111,9 @@ def full(call: Call, samples: list[Sample], now: float) -> CallView:
     return msgspec.structs.replace(
         view(call, now),
         arguments=call.opened.arguments or Raw(b"{}"),
-        limits=call.opened.limits,
-        result=end.result if end else None,
-        failure=end.failure if end else None,
+        limits=msgspec.structs.asdict(call.opened.limits),
+        result=_result(end.result) if end and end.result else None,
+        failure=FailureView(**msgspec.structs.asdict(end.failure)) if end and end.failure else None,
         cancel=call.cancel,
         partials=call.partials,
         settled=[question(call, one) for one in call.questions.values() if one.id not in call.open],
@@ -92,8 +125,8 @@ def line(row: Row, now: float) -> CallView:
     """A call of the history that lives no more."""
     ended = row.finished if row.finished is not None else now
     return CallView(
-        row.id, row.tool, row.server, row.caller, row.state, row.outcome, row.progress, row.total, row.message,
-        row.opened, None, row.finished, round(max(0.0, ended - row.opened), 3),
+        row.id, row.tool, row.server, row.caller, row.state, row.outcome, row.progress,
+        row.total, row.message, row.opened, UNSET, row.finished, round(max(0.0, ended - row.opened), 3),
     )  # fmt: skip
 
 
@@ -107,8 +140,16 @@ def question(call: Call, asked: Question) -> QuestionView:
         asked.id, call.id, call.opened.tool, asked.key, asked.kind, asked.message,
         at, at + call.opened.limits.answer_s,
         body if is_form else UNSET, UNSET if is_form else body,
-        answered.answer if answered else UNSET,
+        _answer(answered.answer) if answered else UNSET,
     )  # fmt: skip
+
+
+def _answer(answer: Answer) -> AnswerView:
+    return AnswerView(answer.action, answer.content or UNSET, answer.by)
+
+
+def _result(result: Result) -> ResultView:
+    return ResultView(result.content or Raw(b"[]"), result.structured or UNSET, result.is_error)
 
 
 def encode(thing: object) -> bytes:

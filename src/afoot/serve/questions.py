@@ -1,0 +1,82 @@
+"""Open questions over the operator's API: listed, and answered from anywhere (Q4)."""
+
+import jsonschema_rs
+from msgspec import UNSET, Raw, Struct, UnsetType, json
+
+from afoot.core.call import Call
+from afoot.core.facts import NOTHING, Answer, Question
+from afoot.engine.questions import ACTIONS
+from afoot.engine.recovery import recall
+from afoot.errors import ToolError, UnknownName
+from afoot.serve.request import Request, Wrong, choice
+from afoot.serve.site import Site
+from afoot.serve.view import QuestionView, question, view
+
+
+class Questions(Struct, frozen=True):
+    """The open questions, oldest first."""
+
+    questions: list[QuestionView]
+
+
+class Said(Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer: accept with content, decline, or cancel."""
+
+    action: str = "accept"
+    content: Raw | UnsetType = UNSET
+
+
+async def index(request: Request) -> None:
+    """The open questions of all calls."""
+    request.query()
+    calls = [live.call for live in request.site.engine.calls()]
+    found = [question(call, one) for call in calls for one in call.open.values()]
+    await request.answer(200, Questions(sorted(found, key=lambda one: one.asked)))
+
+
+async def answer(request: Request) -> None:
+    """Answer a question; the first answer counts."""
+    said = await request.body(Said)
+    choice(said.action, "action", ACTIONS)
+    site, name = request.site, request.names["id"]
+    call = await _owner(site, name)
+    if call.id not in site.engine or call.is_finished:
+        raise _closed(call, name)
+    content = NOTHING if said.content is UNSET else said.content
+    try:
+        site.engine.answer(name, Answer(said.action, content, "operator"))
+    except ToolError as error:
+        fields = misfits(call.questions[name], content)
+        raise Wrong(422, error.message, error.category, fields=fields) from None
+    await request.answer(200, view(call, site.engine.clock.now()))
+
+
+def misfits(asked: Question, content: Raw) -> list[dict[str, str]]:
+    """Which fields do not fit, and why."""
+    schema = json.decode(asked.body) if asked.body else {"type": "object"}
+    errors = jsonschema_rs.validator_for(schema).iter_errors(json.decode(content) if content else {})
+    return [
+        {"field": ".".join(str(step) for step in error.instance_path), "message": error.message}
+        for error in errors
+    ]
+
+
+async def _owner(site: Site, name: str) -> Call:
+    """The call that asked; raises UnknownName with the questions that are open."""
+    known = [one for live in site.engine.calls() for one in live.call.open]
+    try:
+        call = (await recall(site.engine, name.partition(".")[0])).call
+    except UnknownName:
+        raise UnknownName("question", name, known) from None
+    if name not in call.questions:
+        raise UnknownName("question", name, [*call.questions, *known])
+    return call
+
+
+def _closed(call: Call, name: str) -> Wrong:
+    first = call.answers.get(name)
+    if first is None:
+        outcome = call.end.outcome if call.end else "over"
+        return Wrong(409, f"question {name!r} is closed: its call is over ({outcome})", "refused")
+    said = f"{first.answer.action}, by {first.answer.by}"
+    return Wrong(409, f"question {name!r} was already answered: {said}", "refused")

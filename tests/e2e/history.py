@@ -1,0 +1,36 @@
+"""The history as it stands in the store, read past the gateway."""
+
+import asyncio
+from pathlib import Path
+from typing import TypeVar
+
+from afoot.core.facts import Fact
+from afoot.core.ports import Query, Row
+from afoot.store.sqlite import SqliteJournal
+
+F = TypeVar("F")
+
+
+def facts(store: Path, call: str) -> list[Fact]:
+    """Every fact of a call."""
+
+    async def read() -> list[Fact]:
+        async with SqliteJournal(store) as journal:
+            return [entry.fact for entry in await journal.facts(call)]
+
+    return asyncio.run(read())
+
+
+def rows(store: Path, tool: str = "") -> list[Row]:
+    """The calls of a tool, newest first."""
+
+    async def read() -> list[Row]:
+        async with SqliteJournal(store) as journal:
+            return await journal.find(Query(tool=tool, limit=1000))
+
+    return asyncio.run(read())
+
+
+def of_type(kind: type[F], found: list[Fact]) -> list[F]:
+    """Those facts that are of a kind."""
+    return [fact for fact in found if isinstance(fact, kind)]
