@@ -12,9 +12,10 @@ from afoot.config import Settings, home
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Fact, Finished, Limits, Reading
 from afoot.core.ports import Journal, Tool
+from afoot.engine.bell import Bell
 from afoot.engine.catalog import Catalog, Limiter
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.live import Bell, Live
+from afoot.engine.live import Live
 from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
 from afoot.errors import CallerError

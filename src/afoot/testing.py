@@ -22,8 +22,9 @@ from msgspec import Raw, Struct, convert, json
 from afoot.config import Settings
 from afoot.core.call import Call
 from afoot.core.facts import Answer, Asked, Fact, Failure, Finished, Logged, Question, Reading, Released
+from afoot.engine.bell import Bell
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.live import Bell, Live
+from afoot.engine.live import Live
 from afoot.gateway import MEMORY, Gateway
 from afoot.providers import capture
 from afoot.providers.content import Partial

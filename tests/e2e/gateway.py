@@ -29,6 +29,13 @@ class Gateway:
         self.errors = folder / "stderr"
         self._settings = {f"AFOOT_{key.upper()}": str(value) for key, value in (settings or {}).items()}
         self.url = ""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process that was started last."""
+        assert self._process is not None
+        return self._process
 
     @property
     def environment(self) -> dict[str, str]:
@@ -46,7 +53,7 @@ class Gateway:
         command = self.command("--http", "127.0.0.1:0", "--json")
         environment = self.environment
         with self.errors.open("ab") as errors:
-            self.process = subprocess.Popen(
+            self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment
             )
         assert self.process.stdout is not None

@@ -3,11 +3,11 @@
 import http.client
 import json
 import os
-import select
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ MODERN: Final = "2026-07-28"
 LATEST: Final = "2025-11-25"
 PREFIX: Final = "io.modelcontextprotocol/"
 ACCEPT: Final = "application/json, text/event-stream"
-EVERYTHING: Final = {"elicitation": {}, "sampling": {}, "roots": {}}
+EVERYTHING: Final[dict[str, Any]] = {"elicitation": {}, "sampling": {}, "roots": {}}
 WAIT_S: Final = 10.0
 Message = dict[str, Any]
 
@@ -99,7 +99,9 @@ class Http:
 
     def shake_hands(self, capabilities: Mapping[str, Any] | None = None) -> None:
         """Begin a session of the handshake era; what follows belongs to it."""
-        response = self.post(request("initialize", hello(capabilities or EVERYTHING)), mcp_protocol_version=None)
+        response = self.post(
+            request("initialize", hello(capabilities or EVERYTHING)), mcp_protocol_version=None
+        )
         assert last(response)["result"]["protocolVersion"] == LATEST
         self.session = response.getheader("mcp-session-id")
         done = self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -158,6 +160,8 @@ class Pipe:
             )
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin, self.process.stdout
+        self._selector = DefaultSelector()
+        self._selector.register(self._out, EVENT_READ)
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +172,7 @@ class Pipe:
         finally:
             self.process.kill()
             self.process.wait()
+            self._selector.close()
             self._out.close()
 
     def close(self) -> int:
@@ -185,7 +190,7 @@ class Pipe:
         """The next line; fails if none comes."""
         end = time.monotonic() + wait_s
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([self._out], [], [], max(0.0, end - time.monotonic()))
+            ready = self._selector.select(max(0.0, end - time.monotonic()))
             chunk = os.read(self._out.fileno(), 65536) if ready else b""
             if not chunk:
                 pytest.fail(

@@ -1,7 +1,9 @@
 """Input that is wrong: the protocol's error, naming the field, and the connection lives on."""
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -232,7 +234,9 @@ def test_a_pipe_survives_everything(strict: Gateway, era: str, fresh: Callable[[
 
 
 @pytest.mark.parametrize("era", ["2026-07-28", "handshake"])
-def test_an_id_that_is_in_use_is_refused_on_a_pipe(strict: Gateway, era: str, fresh: Callable[[], str]) -> None:
+def test_an_id_that_is_in_use_is_refused_on_a_pipe(
+    strict: Gateway, era: str, fresh: Callable[[], str]
+) -> None:
     """C8: -32600 naming the id; the first request goes on. T1: a token in use is served without progress."""
     tag = fresh()
     own = Gateway(strict.folder / f"ids {era}")
@@ -252,3 +256,16 @@ def test_an_id_that_is_in_use_is_refused_on_a_pipe(strict: Gateway, era: str, fr
 def older_call(tool: str, arguments: Message | None = None, id: int | str = 1, **meta: Any) -> Message:
     """A `tools/call` of the handshake era."""
     return request("tools/call", {"name": tool, "arguments": arguments or {}, "_meta": meta}, id)
+
+
+def test_stdin_and_stdout_may_be_files(strict: Gateway, tmp_path: Path) -> None:
+    """H1: what a shell makes of `<` and `>` is served as a pipe is, to its end."""
+    own = Gateway(strict.folder / "files")
+    asked, answered = tmp_path / "asked", tmp_path / "answered"
+    asked.write_text(json.dumps(call("add", {"a": 1, "b": 1}, id="file")) + "\n")
+    with asked.open() as source, answered.open("w") as sink:
+        done = subprocess.run(
+            own.command("--stdio"), stdin=source, stdout=sink, env=own.environment, timeout=10, check=False
+        )
+    assert done.returncode == 0
+    assert json.loads(answered.read_text())["result"]["structuredContent"] == {"sum": 2}

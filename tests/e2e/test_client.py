@@ -77,8 +77,7 @@ def test_a_cancel_reaches_the_tool(peer: Peer, tool: str, fresh: Callable[[], st
 
     async def give_up() -> None:
         task = asyncio.create_task(peer.client.call_tool(tool, {"tag": tag}))
-        while not peer.gateway.marks(tag):
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(peer.gateway.until_marked, tag, "started")
         task.cancel()
         await asyncio.wait([task])
 
@@ -152,7 +151,7 @@ def test_the_caller_lends_its_model_and_its_folders(peer: Peer) -> None:
     assert peer.call("list_folders").structured_content == {"result": ["file:///home/me"]}
 
 
-# What the tool `paced` does, whether its end says "done" or which clock, and after how long: idle 0.6 s, ceiling 2 s.
+# What the tool `paced` does (idle 0.6 s, ceiling 2 s), which clock ends it, and after how long.
 TABLE: Final[dict[str, tuple[list[float], str | None, float]]] = {
     "silent": ([1.5], "idle", 0.6),
     "reporting": ([0.4] * 4, None, 1.6),

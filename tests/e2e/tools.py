@@ -23,6 +23,16 @@ def mark(tag: str, text: str) -> None:
         file.write(text + "\n")
 
 
+async def until_cancelled(tag: str, ctx: Context) -> str:
+    """Wait for a cancel, and note its reason."""
+    try:
+        await asyncio.sleep(LONG_S)
+    except asyncio.CancelledError:
+        mark(tag, f"cancelled: {ctx.cancelled}")
+        raise
+    return "lingered"
+
+
 @afoot.tool(read_only=True)
 async def add(a: int, b: int) -> dict[str, int]:
     """Adds."""
@@ -44,13 +54,7 @@ async def linger(tag: str, ctx: Context) -> str:
     """Runs until it is cancelled, and notes why."""
     mark(tag, "started")
     ctx.report(1, 10, "lingering")
-    try:
-        await asyncio.sleep(LONG_S)
-    except asyncio.CancelledError:
-        mark(tag, f"cancelled: {ctx.cancelled}")
-        raise
-    mark(tag, "ended")
-    return "lingered"
+    return await until_cancelled(tag, ctx)
 
 
 @afoot.tool(read_only=True)
@@ -84,13 +88,11 @@ def ignore_everything(tag: str) -> str:
 
 
 @afoot.tool
-async def nap(tag: str = "", sleep_s: float = 0.1) -> str:
+async def nap(tag: str = "naps", sleep_s: float = 0.1) -> str:
     """Sleeps in silence, and notes that it ended."""
-    if tag:
-        mark(tag, "started")
+    mark(tag, "started")
     await asyncio.sleep(sleep_s)
-    if tag:
-        mark(tag, "ended")
+    mark(tag, "ended")
     return "slept"
 
 
@@ -164,12 +166,7 @@ async def ask_then_linger(tag: str, ctx: Context) -> str:
     mark(tag, "ran")
     await ctx.ask("What is your name?", NAME, key="name")
     mark(tag, "answered")
-    try:
-        await asyncio.sleep(LONG_S)
-    except asyncio.CancelledError:
-        mark(tag, f"cancelled: {ctx.cancelled}")
-        raise
-    return "lingered"
+    return await until_cancelled(tag, ctx)
 
 
 @afoot.tool
@@ -220,33 +217,18 @@ async def fail(how: Literal["explained", "crash"], ctx: Context) -> str:
 
 
 @afoot.tool
-async def flood(n: int, tag: str, size: int = 10, ctx: Context | None = None) -> str:
-    """Makes n reports as fast as it can, and notes how long that took."""
-    text = "x" * size
+async def flood(n: int, tag: str, size: int, linger_on: bool = False, ctx: Context | None = None) -> str:
+    """Makes n reports as fast as it can, notes how long that took, and may linger on."""
     began = time.perf_counter()
     for done in range(1, n + 1):
         if ctx:
-            ctx.report(done, n, text)
+            ctx.report(done, n, "x" * size)
         if not done % 100:
             await asyncio.sleep(0)  # others want the loop too
     mark(tag, f"{time.perf_counter() - began}")
+    if linger_on and ctx:
+        return await until_cancelled(tag, ctx)
     return f"reported {n}"
-
-
-@afoot.tool
-async def flood_then_linger(n: int, tag: str, size: int, ctx: Context) -> str:
-    """Makes n reports as fast as it can, and then runs until it is cancelled."""
-    for done in range(1, n + 1):
-        ctx.report(done, n, "x" * size)
-        if not done % 100:
-            await asyncio.sleep(0)
-    mark(tag, "flooded")
-    try:
-        await asyncio.sleep(LONG_S)
-    except asyncio.CancelledError:
-        mark(tag, f"cancelled: {ctx.cancelled}")
-        raise
-    return "lingered"
 
 
 @afoot.tool
@@ -308,12 +290,12 @@ async def chatter() -> str:
 
 
 @afoot.tool
-async def leave() -> str:
+async def leave() -> None:
     """Calls sys.exit."""
     sys.exit(3)
 
 
 @afoot.tool
-def leave_from_a_thread() -> str:
+def leave_from_a_thread() -> None:
     """Calls sys.exit in a thread."""
     sys.exit(3)

@@ -10,9 +10,10 @@ from msgspec import Raw, json
 
 from afoot.core.facts import NOTHING, Entry, Fact, Question, Reading, Released, Result
 from afoot.core.ports import Batch, Journal, Report, Run, Tool, Work
+from afoot.engine.bell import Bell
 from afoot.engine.catalog import Catalog, Limiter
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.live import Bell, Live
+from afoot.engine.live import Live
 from afoot.engine.slots import Slots
 from afoot.errors import StoreError, ToolError
 from afoot.store.memory import MemoryJournal

@@ -120,7 +120,7 @@ async def test_a_call_without_an_idle_limit_ends_at_its_ceiling() -> None:
 
 @pytest.mark.parametrize(
     ("idle_s", "ceiling_s", "at"),
-    [(5.0, None, 5.0), (500.0, 5000.0, 30.0), (None, 7.0, 7.0), (0.0, None, 0.0)],
+    [(5.0, None, 5.0), (500.0, 5000.0, 30.0), (None, 7.0, 7.0), (0.5, 0.75, 0.5)],
 )
 async def test_a_call_may_only_lower_its_limits(
     idle_s: float | None, ceiling_s: float | None, at: float

@@ -162,6 +162,16 @@ async def test_a_cancel_in_the_same_breath_as_the_call_ends_it_at_once() -> None
     assert live.call.end and (live.call.end.outcome, took(live)) == ("cancelled", 0.0)
 
 
+async def test_a_cancel_of_a_call_that_has_just_begun_has_its_grace_and_no_more() -> None:
+    """X1: the timer of the grace survives the first look at the clocks."""
+    async with engine_of(deaf) as engine:
+        live = engine.submit(Submission("tool"))
+        await asyncio.sleep(0.01)
+        engine.cancel(live, "caller", "enough")
+        await over(engine, live)
+    assert live.call.end and (live.call.end.outcome, took(live)) == ("cancelled", 5.01)
+
+
 async def test_a_second_cancel_changes_nothing() -> None:
     """X1: the first reason stands, and a finished call cannot be cancelled."""
     async with engine_of(hang) as engine:

@@ -5,8 +5,9 @@ import math
 
 from afoot.core.facts import Finished, Logged, Reading, Reported, Started
 from afoot.core.ports import Report, Run
+from afoot.engine.bell import Bell
 from afoot.engine.engine import Submission
-from afoot.engine.live import BACKLOG, Bell
+from afoot.engine.live import BACKLOG
 from tests.engine.double import Body, engine_of, over, readings, took, watched
 
 

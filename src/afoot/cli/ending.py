@@ -53,5 +53,7 @@ def _told(stop: Stop, words: list[str]) -> int:
         if "--json" in words and words[:1] != ["serve"]:
             import json
 
-            print(json.dumps({"error": {"message": stop.message, "exit": stop.code, **stop.more}}), flush=True)
+            print(
+                json.dumps({"error": {"message": stop.message, "exit": stop.code, **stop.more}}), flush=True
+            )
     return stop.code

@@ -122,5 +122,7 @@ def _configured(loaded: "Loaded") -> tuple[str, ...]:
 
 
 def _log_to_stderr() -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
     logging.getLogger("afoot").setLevel(logging.INFO)

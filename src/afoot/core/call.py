@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from math import ulp
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from afoot.core.facts import (
     NOTHING,
@@ -21,6 +22,8 @@ from afoot.core.facts import (
     Started,
 )
 
+STEP = 1e-6  # small enough that a day of messages does not use up the tool's next whole number
+
 
 class State(StrEnum):
     """Where a call is in its life. Waiting is no state: a call waits while `open` is not empty."""
@@ -31,36 +34,29 @@ class State(StrEnum):
     FINISHED = "finished"
 
 
-class Call:
+class Call(Struct, eq=False):
     """One dispatch of a tool. Changed in place, by `evolve` and `note` alone: there is one writer."""
 
-    __slots__ = (
-        "answers", "asked_at", "attempt", "cancel", "checkpoint", "end", "heard", "id", "latest", "open",
-        "opened", "partials", "questions", "readings", "released", "seq", "since", "spent_s", "started",
-        "state",
-    )  # fmt: skip
-
-    def __init__(self, call_id: str, opened: Opened) -> None:
-        self.id = call_id
-        self.opened = opened
-        self.state = State.QUEUED
-        self.seq = 1
-        self.attempt = 0
-        self.started: float | None = None
-        self.heard = opened.at
-        self.since: float | None = None  # on the clock since
-        self.spent_s = 0.0  # on the clock before `since`, over all attempts
-        self.latest: Reading | None = None
-        self.readings = 0
-        self.open: dict[str, Question] = {}
-        self.asked_at: dict[str, float] = {}
-        self.questions: dict[str, Question] = {}
-        self.answers: dict[str, Answered] = {}
-        self.partials: list[Raw] = []
-        self.checkpoint: Raw = NOTHING
-        self.cancel: CancelRequested | None = None
-        self.end: Finished | None = None
-        self.released: Released | None = None
+    id: str
+    opened: Opened
+    state: State = State.QUEUED
+    seq: int = 1
+    attempt: int = 0
+    started: float | None = None
+    heard: float = 0.0  # 0: not since it was opened
+    since: float | None = None  # on the clock since
+    spent_s: float = 0.0  # on the clock before `since`, over all attempts
+    latest: Reading | None = None
+    readings: int = 0
+    open: dict[str, Question] = {}
+    asked_at: dict[str, float] = {}
+    questions: dict[str, Question] = {}
+    answers: dict[str, Answered] = {}
+    partials: list[Raw] = []
+    checkpoint: Raw = NOTHING
+    cancel: CancelRequested | None = None
+    end: Finished | None = None
+    released: Released | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -80,6 +76,35 @@ class Call:
     def on_clock(self, now: float) -> float:
         """Seconds this call has run, human time left out."""
         return self.spent_s if self.since is None else self.spent_s + now - self.since
+
+
+class Series(Struct, eq=False):
+    """Progress that only rises, as the protocol demands: one series a call, over rounds and attempts (P4)."""
+
+    last: float | None = None
+    total: float | None = None
+    repaired: int = 0
+
+    def rise(self, reading: Reading) -> tuple[float, float | None]:
+        """The progress and total to send for this reading: the tool's own wherever that rises."""
+        value = reading.progress
+        last = self.last
+        if last is None:
+            wire = 0.0 if value is None else value
+        elif value is not None and value > last:
+            wire = value
+        else:
+            # Never lost in the float, never a whole number's worth: the tool's next number can go out unchanged.
+            wire = last + max(STEP, 4 * ulp(last))
+            wire = round(wire, 6) if wire < 1e9 else wire
+            self.repaired += value is not None
+        self.last = wire
+        if value is None and reading.source == "engine":
+            return wire, self.total if self.total is not None and wire < self.total else None
+        if reading.total is not None or value is not None:
+            self.total = reading.total
+        total = self.total
+        return wire, wire if total is not None and wire > total else total
 
 
 def fold(call_id: str, facts: Iterable[Fact]) -> Call:

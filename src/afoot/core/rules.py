@@ -68,10 +68,13 @@ def decide(call: Call, wish: Fact | Tick) -> tuple[Fact, ...]:
     """
     if isinstance(wish, Tick):
         return _fired(call, wish)
-    if type(wish) not in TRANSITIONS[call.state]:
-        raise IllegalFact(f"call {call.id} is {call.state}: {type(wish).__name__} may not follow")
+    if type(wish) not in TRANSITIONS[call.state] or call.released is not None and type(wish) is Released:
+        now = "released before" if call.released else call.state
+        raise IllegalFact(f"call {call.id} is {now}: {type(wish).__name__} may not follow")
     guard = _GUARDS.get(type(wish))
-    return guard(call, wish) if guard else (wish,)
+    if guard is None or (call.attempt == 0 and type(wish) is Started and wish.attempt == 1):
+        return (wish,)
+    return guard(call, wish)
 
 
 def due(call: Call, heard: float) -> float | None:
@@ -115,7 +118,7 @@ def _first_clock(call: Call, heard: float) -> tuple[float, str] | None:
     if call.open:
         return min(call.asked_at[key] for key in call.open) + limits.answer_s, "answer"
     if call.state is State.QUEUED:
-        return call.heard + limits.queue_s, "queue"
+        return max(call.opened.at, call.heard) + limits.queue_s, "queue"
     since = call.since if call.since is not None else call.heard
     ceiling = since + limits.ceiling_s - call.spent_s, "ceiling"
     if limits.idle_s is None:
@@ -163,18 +166,11 @@ def _guard_asked(call: Call, wish: Asked) -> tuple[Fact, ...]:
     return (wish,)
 
 
-def _guard_released(call: Call, wish: Released) -> tuple[Fact, ...]:
-    if call.released is not None:
-        raise IllegalFact(f"call {call.id} was released before")
-    return (wish,)
-
-
 _GUARDS: dict[type[Fact], Callable[..., tuple[Fact, ...]]] = {
     Answered: _guard_answered,
     Started: _guard_started,
     Reported: _guard_reported,
     Asked: _guard_asked,
-    Released: _guard_released,
 }
 
 __all__ = ["TRANSITIONS", "Tick", "decide", "due", "explained"]

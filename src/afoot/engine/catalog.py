@@ -42,7 +42,7 @@ class Catalog:
     def __init__(self, limiter: Limiter | None = None) -> None:
         self._limiter = limiter or Limiter()
         self._providers: dict[str, Provider] = {}
-        self._tools: dict[str, tuple[Provider, Tool]] = {}
+        self.known: dict[str, tuple[Provider, Tool]] = {}  # every tool, and who runs it
         self._listeners: list[Callable[[], object]] = []
         self.version = 0
 
@@ -60,12 +60,12 @@ class Catalog:
     def get(self, name: str) -> tuple[Provider, Tool]:
         """A tool and who runs it; raises UnknownName with the nearest names."""
         try:
-            return self._tools[name]
+            return self.known[name]
         except KeyError:
-            raise UnknownName("tool", name, self._tools) from None
+            raise UnknownName("tool", name, self.known) from None
 
     def __iter__(self) -> Iterator[Tool]:
-        return iter([tool for _, tool in self._tools.values()])
+        return iter([tool for _, tool in self.known.values()])
 
     def listen(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Be told of changes; the answer stops it."""
@@ -73,7 +73,7 @@ class Catalog:
         return lambda: self._listeners.remove(listener)
 
     def _renew(self) -> None:
-        self._tools = dict(self._entries(self._providers.values()))
+        self.known = dict(self._entries(self._providers.values()))
         self.version += 1
         for listener in list(self._listeners):
             listener()

@@ -1,28 +1,9 @@
-"""Time: the clock of a running gateway, and the one lazy timer of each call."""
+"""Deadlines: the one lazy timer of each call."""
 
-import asyncio
-import time
 from collections.abc import Callable
 
-from afoot.core.ports import Handle
 from afoot.core.rules import due
-from afoot.engine.live import Live
-
-
-class LoopClock:
-    """The loop's time, counted from 1970: wall time that never jumps, and fake where the loop's is."""
-
-    __slots__ = ("_loop", "_offset")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._offset = time.time() - loop.time()
-
-    def now(self) -> float:
-        return self._loop.time() + self._offset
-
-    def at(self, when: float, then: Callable[[], object]) -> Handle:
-        return self._loop.call_at(when - self._offset, then)
+from afoot.engine.live import Live, LoopClock
 
 
 def arm(live: Live, clock: LoopClock, tick: Callable[[Live], None]) -> None:
@@ -41,13 +22,3 @@ def arm_grace(live: Live, clock: LoopClock, over: Callable[[Live], None]) -> Non
         live.timer.cancel()
     grace_s = live.call.opened.limits.grace_s
     live.timer = clock.at(clock.now() + grace_s, lambda: over(live))
-
-
-def disarm(live: Live) -> None:
-    """The call needs no timer any more."""
-    if live.timer is not None:
-        live.timer.cancel()
-        live.timer = None
-
-
-__all__ = ["LoopClock", "arm", "arm_grace", "disarm"]

@@ -1,9 +1,8 @@
 """The engine: it owns every call, and `commit` is the one door through which a call changes."""
 
 import asyncio
-import secrets
 from collections.abc import Callable
-from inspect import CORO_CREATED, getcoroutinestate
+from secrets import token_hex
 from typing import Self
 
 from msgspec import Raw, Struct
@@ -12,8 +11,6 @@ from msgspec.structs import replace
 from afoot.core.call import Call, State, evolve
 from afoot.core.facts import (
     Answer,
-    Answered,
-    Asked,
     CancelRequested,
     Entry,
     Fact,
@@ -26,17 +23,19 @@ from afoot.core.facts import (
     Sample,
     Started,
 )
-from afoot.core.ports import Journal, Tool
+from afoot.core.ports import Journal
 from afoot.core.rules import Tick, decide, explained
+from afoot.engine import questions
 from afoot.engine.catalog import Catalog, lower
-from afoot.engine.deadlines import LoopClock, arm, arm_grace, disarm
-from afoot.engine.live import Follower, Live, row
-from afoot.engine.questions import check, recorded
+from afoot.engine.deadlines import arm, arm_grace
+from afoot.engine.endings import is_new, told
+from afoot.engine.live import Follower, Live, LoopClock, row, supervise
 from afoot.engine.recorder import Recorder
 from afoot.engine.slots import Slots
-from afoot.engine.supervise import supervise, told
 from afoot.engine.watch import Watcher
 from afoot.errors import Refused, ToolError, UnknownName
+
+YOUNG_S = 0.05  # a call gets its timer at this age, unless its clocks are as short
 
 
 class Submission(Struct, frozen=True):
@@ -69,6 +68,8 @@ class Engine:
         self.watchers: list[Watcher] = []
         self._slots = slots or Slots()
         self._live: dict[str, Live] = {}
+        self._fresh: dict[str, Live] = {}  # calls too young to need a timer; most end before they do
+        self._aging = False
         self._emptied: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -81,9 +82,8 @@ class Engine:
         self.close("the gateway is shutting down")
         tasks = [live.task for live in self._live.values() if live.task is not None]
         if tasks:
-            await asyncio.wait(
-                tasks, timeout=max(live.call.opened.limits.grace_s for live in self._live.values())
-            )
+            grace_s = max(live.call.opened.limits.grace_s for live in self._live.values())
+            await asyncio.wait(tasks, timeout=grace_s)
         for live in self.calls():
             self._grace_over(live)
         await self.recorder.close()
@@ -112,14 +112,27 @@ class Engine:
             raise Refused(f"no new calls: {self.closing}")
         if self.require_history and self.recorder.degraded is not None:
             raise Refused(f"no new calls while the history cannot be written: {self.recorder.degraded}", 5.0)
-        provider, tool = self.catalog.get(want.tool)
-        live = self._open(want, tool)
+        provider, tool = self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
+        limits = tool.limits
+        if want.idle_s is not None or want.ceiling_s is not None:
+            limits = lower(limits, want.idle_s, want.ceiling_s)
+        opened = Opened(
+            self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
+            tool.read_only, tool.idempotent, digest=tool.digest,
+        )  # fmt: skip
+        # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
+        call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
+        live = self._live[call.id] = Live(call, tool, given=dict(want.answers))
+        self.recorder.fact(Entry(call.id, 1, opened))
         try:
             live.work = provider.prepare(tool.name, want.arguments)
         except ToolError as error:
             self.end(live, self.ending(live, "failed", told(error)))
-        else:
+            return live
+        if tool.concurrency or self._slots.per_server:
             self._admit(live)
+        else:
+            self.start(live)
         return live
 
     def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
@@ -147,42 +160,19 @@ class Engine:
 
     async def ask(self, live: Live, question: Question) -> Answer:
         """Open a question and wait for its answer; a known key is answered at once."""
-        call = live.call
-        if len(call.questions) >= self.max_questions:
-            raise ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
-        known = live.given.pop(question.key, None)
-        question = replace(question, id=f"{call.id}.{len(call.questions) + 1}")
-        self.commit(live, Asked(self.clock.now(), question))
-        if known is not None:
-            try:
-                return self._settle(live, question, known)
-            except ToolError:
-                pass  # it does not fit after all, so the question stays open
-        arm(live, self.clock, self.tick)
-        waiter = live.waiters[question.id] = self._loop.create_future()
-        try:
-            return await waiter
-        finally:
-            live.waiters.pop(question.id, None)
+        return await questions.ask(self, live, question)
 
     def answer(self, question_id: str, answer: Answer) -> Live:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
         live = self[question_id.partition(".")[0]]
-        question = live.call.questions.get(question_id)
-        if question is None:
-            raise UnknownName("question", question_id, live.call.questions)
-        checked = self._settle(live, question, answer)
-        waiter = live.waiters.get(question_id)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(checked)
-        elif live.task is None and not live.call.open:
+        if questions.answer(self, live, question_id, answer):
             self._admit(live)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
         return live
 
     def end(self, live: Live, end: Finished) -> None:
         """Write the end of a call whose work is over; a late one is kept as late."""
         call = live.call
-        if call.is_finished:
+        if call.end is not None:
             if end.result is not None:
                 self.commit(
                     live, Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
@@ -218,19 +208,6 @@ class Engine:
         for live in self.calls():
             self.cancel(live, "shutdown", reason)
 
-    def _open(self, want: Submission, tool: Tool) -> Live:
-        limits = lower(tool.limits, want.idle_s, want.ceiling_s)
-        opened = Opened(
-            self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
-            tool.read_only, tool.idempotent, digest=tool.digest,
-        )  # fmt: skip
-        # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
-        live = Live(Call(f"{int(opened.at * 1000):x}{secrets.token_hex(16)}", opened), tool, None)
-        live.given = dict(want.answers)
-        self._live[live.call.id] = live
-        self.recorder.fact(Entry(live.call.id, 1, opened))
-        return live
-
     def _admit(self, live: Live) -> None:
         if self._slots.take(live):
             self.start(live)
@@ -245,19 +222,34 @@ class Engine:
             )
 
     def start(self, live: Live) -> None:
-        """Begin the next attempt; it must have its slot. Answers to the last one are not asked for again."""
-        live.given = {**recorded(live.call), **live.given}
-        self.commit(live, Started(self.clock.now(), live.call.attempt + 1))
-        live.heard = live.call.heard
-        arm(live, self.clock, self.tick)
+        """Begin the next attempt; it must have its slot. What was answered to the last is not asked again."""
+        if live.call.attempt:
+            live.given = {**questions.recorded(live.call), **live.given}
+        now = live.heard = self.clock.now()
+        self.commit(live, Started(now, live.call.attempt + 1))
+        limits = live.call.opened.limits
+        if limits.ceiling_s < 1 or (limits.idle_s is not None and limits.idle_s < 1):
+            arm(live, self.clock, self.tick)
+        self._fresh[live.call.id] = live
+        if not self._aging:
+            self._aging = True
+            self.clock.at(now + YOUNG_S, self._age)
         if self.write_ahead:
             self.recorder.then(lambda: self._launch(live))
         else:
-            self._launch(live)
+            live.task = self._loop.create_task(supervise(self, live))
 
     def _launch(self, live: Live) -> None:
         if live.call.state is State.RUNNING:
-            live.task = self._loop.create_task(supervise(self, live), name=f"afoot call {live.call.id}")
+            live.task = self._loop.create_task(supervise(self, live))
+
+    def _age(self) -> None:
+        """Give the calls that still run their timers; nearly all calls have ended by now."""
+        self._aging = False
+        fresh, self._fresh = self._fresh, {}
+        for live in fresh.values():
+            if live.timer is None:  # else it has asked, or has its grace already
+                self.tick(live)
 
     def tick(self, live: Live) -> None:
         """A timer of this call fired: apply its clocks, or set it anew."""
@@ -267,7 +259,7 @@ class Engine:
             self._stop(live)
 
     def _stop(self, live: Live) -> None:
-        if live.task is not None and getcoroutinestate(live.task.get_coro()) == CORO_CREATED:
+        if live.task is not None and is_new(live.task):
             live.task.cancel()  # it was never entered, so nothing in it can say that it ended
             live.task = None
         if live.task is None:
@@ -285,20 +277,17 @@ class Engine:
         self._release(live, "grace" if live.task is not None else "stopped")
 
     def _release(self, live: Live, how: str) -> None:
-        disarm(live)
+        self._fresh.pop(live.call.id, None)
+        if live.timer is not None:
+            live.timer.cancel()
+            live.timer = None
         if live.call.released is not None:
             return
         self.commit(live, Released(self.clock.now(), how))
-        if live.call.started is not None:
+        if live.tool.concurrency or self._slots.per_server:
             self._slots.free(live)
-        while self.closing is None and (waiting := self._slots.next()) is not None:
-            self.start(waiting)
-
-    def _settle(self, live: Live, question: Question, answer: Answer) -> Answer:
-        checked = check(question, answer) if question.id in live.call.open else answer
-        self.commit(live, Answered(self.clock.now(), question.id, checked))
-        arm(live, self.clock, self.tick)
-        return checked
+            while self.closing is None and (waiting := self._slots.next()) is not None:
+                self.start(waiting)
 
     def _publish(self, entries: list[Entry], was_recorded: bool) -> None:
         for entry in entries:
@@ -309,7 +298,7 @@ class Engine:
             live.unrecorded = live.unrecorded or not was_recorded
             live.backlog.append(entry)
             for follower in live.followers:
-                follower.wake()
+                follower.ring()
             for watcher in self.watchers:
                 watcher.see(entry)
             if type(entry.fact) is Released:

@@ -1,53 +1,85 @@
-"""What the engine holds of a call while it lives, and those who read along.
+"""A call while it lives: its work, its newest facts, and those who read along.
 
-A follower is one flag and one position; it never delays the call.
+A follower is one flag and one position; it never delays the call. Here everything a tool raises is caught.
 """
 
 import asyncio
+import logging
+import time
 from collections import deque
 from collections.abc import Callable
-from typing import Self
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Self
 
-from msgspec import Struct
+from msgspec import Raw, Struct, field
+from msgspec.structs import replace
 
-from afoot.core.call import Call
-from afoot.core.facts import Answer, Entry, Fact, Finished, Reading, Released
-from afoot.core.ports import Clock, Handle, Row, Tool, Work
-from afoot.core.rising import Series
+from afoot.core.call import Call, Series
+from afoot.core.facts import (
+    NOTHING,
+    Answer,
+    Entry,
+    Fact,
+    Failure,
+    Finished,
+    Logged,
+    Question,
+    Reading,
+    Reported,
+)
+from afoot.core.ports import Clock, Handle, Report, Row, Tool, Work
+from afoot.engine.endings import crashed, told, too_large
+from afoot.errors import ToolError
+
+if TYPE_CHECKING:
+    from afoot.engine.engine import Engine
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
+SAMPLE_S = 1.0  # at most one reading a second goes into the history
+
+log = logging.getLogger("afoot.engine")
 
 
-class Live:
+class LoopClock:
+    """The loop's time, counted from 1970: wall time that never jumps, and fake where the loop's is."""
+
+    __slots__ = ("_loop", "_offset")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._offset = time.time() - loop.time()
+
+    def now(self) -> float:
+        return self._loop.time() + self._offset
+
+    def at(self, when: float, then: Callable[[], object]) -> Handle:
+        return self._loop.call_at(when - self._offset, then)
+
+
+class Live(Struct, eq=False):
     """A call, its work, its newest facts and its followers."""
 
-    __slots__ = (
-        "attached", "backlog", "call", "followers", "given", "heard", "late_at", "left_out", "readings",
-        "recorded", "round", "sampled", "series", "task", "timer", "tool", "unrecorded", "waiters",
-        "watchers", "work",
-    )  # fmt: skip
-
-    def __init__(self, call: Call, tool: Tool, work: Work | None) -> None:
-        self.call = call
-        self.tool = tool
-        self.work = work
-        self.task: asyncio.Task[None] | None = None
-        self.timer: Handle | None = None
-        self.heard = call.heard
-        self.sampled = 0.0
-        self.left_out = 0
-        self.late_at = 0.0
-        self.recorded = 0  # the seq of the last fact that may be seen
-        self.unrecorded = False
-        self.backlog: deque[Entry] = deque(maxlen=BACKLOG)
-        self.readings: deque[Reading] | None = None  # kept only while somebody wants every one
-        self.followers: list[Follower] = []
-        self.watchers: list[Follower] = []  # those of them who want readings
-        self.waiters: dict[str, asyncio.Future[Answer]] = {}
-        self.given: dict[str, Answer] = {}  # answers that came before their questions
-        self.series = Series()  # the numbers that callers have been sent (P4)
-        self.round = 0
-        self.attached = 0  # requests of the newest round that follow this call
+    call: Call
+    tool: Tool
+    work: Work | None = None
+    task: asyncio.Task[None] | None = None
+    timer: Handle | None = None
+    heard: float = 0.0
+    sampled: float = 0.0
+    left_out: int = 0
+    late_at: float = 0.0
+    recorded: int = 0  # the seq of the last fact that may be seen
+    unrecorded: bool = False
+    backlog: deque[Entry] = field(default_factory=partial(deque, maxlen=BACKLOG))
+    readings: deque[Reading] | None = None  # kept only while somebody wants every one
+    followers: "list[Follower]" = []
+    watchers: "list[Follower]" = []  # those of them who want readings
+    waiters: dict[str, asyncio.Future[Answer]] = {}
+    given: dict[str, Answer] = {}  # answers that came before their questions
+    series: Series = field(default_factory=Series)  # the numbers that callers have been sent (P4)
+    round: int = 0
+    attached: int = 0  # requests of the newest round that follow this call
 
 
 class Taken(Struct, frozen=True):
@@ -60,14 +92,14 @@ class Taken(Struct, frozen=True):
 class Follower:
     """Reads along with one call. `ring` is called when there is something to take."""
 
-    __slots__ = ("_armed", "_clock", "_every", "_gap_s", "_next", "_ring", "_wants", "live", "number", "seq")
+    __slots__ = ("_armed", "_clock", "_every", "_gap_s", "_next", "_wants", "live", "number", "ring", "seq")
 
     def __init__(self, live: Live, ring: Callable[[], object], clock: Clock, hz: float | None) -> None:
         """`hz` None: facts only; 0: every reading; else at most that many wakes a second for readings."""
         self.live = live
         self.seq = live.recorded
         self.number = live.call.readings
-        self._ring = ring
+        self.ring = ring
         self._clock = clock
         self._every = hz == 0
         self._gap_s = 1 / hz if hz else 0.0
@@ -86,17 +118,13 @@ class Follower:
             return
         self._armed = True
         if now >= self._next:
-            self._ring()
+            self.ring()
         else:
             self._clock.at(self._next, self._due)
 
     def _due(self) -> None:
         self._armed = False
-        self._ring()
-
-    def wake(self) -> None:
-        """A fact was recorded."""
-        self._ring()
+        self.ring()
 
     def take(self) -> Taken:
         """Everything since the last take: every fact, and the newest reading."""
@@ -111,35 +139,30 @@ class Follower:
         # A reading made after a fact waits until that fact may be seen, so that order is kept.
         if fresh and live.recorded == live.call.seq and self._wants:
             now = self._clock.now()
-            if now < self._next and not live.call.is_finished:
+            if now < self._next and live.call.end is None:
                 self.notice(now)  # woken by a fact, too early for the next reading
                 return Taken(facts, gap)
             self.number += fresh
             self._next = now + self._gap_s
-            readings = self._newest(fresh)
-            facts = sorted(facts + readings, key=_at) if facts else readings
+            newest: list[Fact | Reading] = [live.call.latest] if live.call.latest is not None else []
+            if self._every and live.readings is not None:
+                newest = [*live.readings][-fresh:]
+            # At the same instant the reading came first: a call says its last before it ends.
+            facts = sorted(newest + facts, key=attrgetter("at")) if facts else newest
         self._armed = False
         return Taken(facts, gap)
-
-    def _newest(self, fresh: int) -> list[Fact | Reading]:
-        kept, latest = self.live.readings, self.live.call.latest
-        if self._every and kept is not None:
-            newest: list[Fact | Reading] = [*kept]
-            return newest[-fresh:]
-        return [] if latest is None else [latest]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Read along no more."""
         self.live.followers.remove(self)
         if self._wants:
             self.live.watchers.remove(self)
-
-
-def _at(item: Fact | Reading) -> tuple[float, bool]:
-    """A reading of the very instant of the end was made before it."""
-    return item.at, type(item) in (Finished, Released)
 
 
 def row(live: Live) -> Row:
@@ -153,26 +176,102 @@ def row(live: Live) -> Row:
     )  # fmt: skip
 
 
-class Bell:
-    """One waiter, many who may ring: a follower, a disconnect, a timer."""
+class Attempt(Struct, eq=False):
+    """A run as the engine gives it to a provider (`core.ports.Run`)."""
 
-    __slots__ = ("_future", "_loop", "_rung")
+    engine: "Engine"
+    live: Live
+    attempt: int
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[None] | None = None
-        self._rung = False
+    @property
+    def id(self) -> str:
+        return self.live.call.id
 
-    def ring(self) -> None:
-        """Wake the waiter, now or at its next wait."""
-        self._rung = True
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
+    @property
+    def cancelled(self) -> str | None:
+        cancel = self.live.call.cancel
+        return None if cancel is None else cancel.reason
 
-    async def wait(self) -> None:
-        """Return when it has rung since the last wait."""
-        if not self._rung:
-            self._future = self._loop.create_future()
-            await self._future
-            self._future = None
-        self._rung = False
+    @property
+    def resumed_from(self) -> Raw:
+        return self.live.call.checkpoint
+
+    def report(self, progress: float | None, total: float | None, message: str | None) -> None:
+        """Note a reading: seen at once, sampled into the history; nothing waits, nothing is encoded."""
+        live, call = self.live, self.live.call
+        if call.end is not None or call.attempt != self.attempt:
+            self.content(Report(progress, total, message))
+            return
+        now = self.engine.clock.now()
+        live.heard = now
+        reading = Reading(now, progress, total, message)
+        call.latest = reading
+        call.readings += 1
+        if live.readings is not None:
+            live.readings.append(reading)
+        if now - live.sampled >= SAMPLE_S:
+            self.engine.sample(live, now)
+        else:
+            live.left_out += 1
+        for follower in live.watchers:
+            follower.notice(now)
+
+    def content(self, report: Report) -> None:
+        """Record a report that is more than numbers, or that comes too late."""
+        live = self.live
+        now = self.engine.clock.now()
+        if live.call.end is not None:
+            if now - live.late_at < SAMPLE_S and not report.partial:
+                return  # a runaway tool fills no history
+            live.late_at = now
+        live.heard = now
+        if len(bytes(report.data)) > self.engine.max_data_bytes:
+            log.warning("call %s: data over %d bytes was dropped", live.call.id, self.engine.max_data_bytes)
+            report = replace(report, data=NOTHING)
+        self.engine.commit(
+            live,
+            Reported(
+                now,
+                self.attempt,
+                report.progress,
+                report.total,
+                report.message,
+                report.data,
+                report.partial,
+                report.checkpoint,
+            ),  # fmt: skip
+        )
+
+    def alive(self) -> None:
+        """A heartbeat: it re-arms the idle limit and is no advance (C5)."""
+        self.live.heard = self.engine.clock.now()
+
+    def log(self, text: str, level: str, logger: str) -> None:
+        if self.live.call.started is not None:
+            self.engine.commit(self.live, Logged(self.engine.clock.now(), text, level, logger))
+
+    async def ask(self, question: Question) -> Answer:
+        return await self.engine.ask(self.live, question)
+
+
+async def supervise(engine: "Engine", live: Live) -> None:
+    """Run the call's work to its end, whatever that is, and say how it ended."""
+    assert live.work is not None
+    call = live.call
+    try:
+        result = await live.work(Attempt(engine, live, call.attempt))
+    except asyncio.CancelledError:
+        reason = call.cancel.reason if call.cancel else "the gateway is shutting down"
+        end = engine.ending(live, "cancelled", Failure(f"cancelled: {reason}", "cancelled", "cancelled"))
+    except ToolError as error:
+        end = engine.ending(live, "failed", told(error))
+    except (Exception, SystemExit) as error:
+        log.exception("call %s: tool %s crashed", call.id, live.tool.name)
+        end = engine.ending(live, "failed", crashed(live, error))
+    else:
+        size = len(bytes(result.content)) + len(bytes(result.structured))
+        if size > engine.max_result_bytes:
+            end = too_large(engine, live, size)
+        else:
+            end = Finished(engine.clock.now(), "failed" if result.is_error else "ok", result)
+    engine.end(live, end)

@@ -1,11 +1,21 @@
 """Questions: who waits for an answer, and whether an answer fits."""
 
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 import jsonschema_rs
 from msgspec import Raw, json
+from msgspec.structs import replace
 
 from afoot.core.call import Call
-from afoot.core.facts import Answer, Question
-from afoot.errors import ToolError
+from afoot.core.facts import Answer, Answered, Asked, Question
+from afoot.engine.deadlines import arm
+from afoot.engine.live import Live
+from afoot.errors import ToolError, UnknownName
+
+if TYPE_CHECKING:
+    from afoot.engine.engine import Engine
 
 ACTIONS = ("accept", "decline", "cancel")
 
@@ -39,3 +49,42 @@ def recorded(call: Call) -> dict[str, Answer]:
         for answered in call.answers.values()
         if answered.answer.action != "cancel"
     }
+
+
+async def ask(engine: "Engine", live: Live, question: Question) -> Answer:
+    """Open a question and wait for its answer; a known key is answered at once."""
+    call = live.call
+    if len(call.questions) >= engine.max_questions:
+        raise ToolError.refused(f"over {engine.max_questions} questions in one call (raise max_questions)")
+    known = live.given.pop(question.key, None)
+    question = replace(question, id=f"{call.id}.{len(call.questions) + 1}")
+    engine.commit(live, Asked(engine.clock.now(), question))
+    if known is not None:
+        with suppress(ToolError):  # where it does not fit after all, the question stays open
+            return _settle(engine, live, question, known)
+    arm(live, engine.clock, engine.tick)
+    waiter = live.waiters[question.id] = asyncio.get_running_loop().create_future()
+    try:
+        return await waiter
+    finally:
+        live.waiters.pop(question.id, None)
+
+
+def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> bool:
+    """Answer an open question; True if nobody runs who waits for it, and the call must be run again."""
+    question = live.call.questions.get(question_id)
+    if question is None:
+        raise UnknownName("question", question_id, live.call.questions)
+    checked = _settle(engine, live, question, given)
+    waiter = live.waiters.get(question_id)
+    if waiter is not None and not waiter.done():
+        waiter.set_result(checked)
+        return False
+    return live.task is None and not live.call.open
+
+
+def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> Answer:
+    checked = check(question, given) if question.id in live.call.open else given
+    engine.commit(live, Answered(engine.clock.now(), question.id, checked))
+    arm(live, engine.clock, engine.tick)
+    return checked

@@ -41,14 +41,16 @@ class Recorder:
             self._batch.rows[row.id] = row
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._soon)
+            # One pass later: a call that opens, runs and ends within a pass is then one write.
+            self._loop.call_soon(self._loop.call_soon, self._flush)
 
     def sample(self, sample: Sample) -> None:
         """Record a reading with the facts of this loop pass."""
         self._batch.samples.append(sample)
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._soon)
+            # One pass later: a call that opens, runs and ends within a pass is then one write.
+            self._loop.call_soon(self._loop.call_soon, self._flush)
 
     def then(self, action: Callable[[], object]) -> None:
         """Do something once all facts so far are recorded."""
@@ -69,10 +71,6 @@ class Recorder:
         if self._writing is not None:
             await self._writing
 
-    def _soon(self) -> None:
-        """One pass later: a call that opens, runs and ends within a pass is then one write."""
-        self._loop.call_soon(self._flush)
-
     def _flush(self) -> None:
         self._scheduled = False
         if self._writing is not None and self.degraded is None:
@@ -86,15 +84,17 @@ class Recorder:
             return
         began = self._loop.time()
         try:
-            pending = self._journal.write(batch)
-        except StoreError as error:
-            self._degrade(str(error), batch)
+            pending = self._journal.write(self._whole(batch))
+        except Exception as error:  # a bug of the journal must not leave every caller without an answer
+            self._degrade(_why(error), batch)
             self._seen(batch, after, False)
             return
         if pending is not None:
             self._writing = self._loop.create_task(self._await(pending, batch, after))
             return
-        self._seen(batch, after, True)
+        self._publish(batch.entries, True)
+        for action in after:
+            action()
         if self._loop.time() - began > SLOW_S:
             self._degrade(f"a write took over {SLOW_S:g} s", Batch())
 
@@ -110,12 +110,13 @@ class Recorder:
         if not done:
             self._mark(f"a write takes over {SLOW_S:g} s")
             self._seen(batch, after, False)
+            self._flush()  # what waited behind it goes on too
             await asyncio.wait([write])
         self._writing = None
         if error := write.exception():
-            if not isinstance(error, StoreError):
-                raise error
-            self._degrade(str(error), batch)
+            later, self._ring = self._ring, Batch()
+            self._degrade(_why(error), batch)
+            self._keep(later)
         if done:
             self._seen(batch, after, error is None)
         if self.degraded is not None and self._retry is None:
@@ -144,17 +145,30 @@ class Recorder:
             self._forgotten.add(oldest)
             ring.entries = [entry for entry in ring.entries if entry.call != oldest]
 
+    def _whole(self, batch: Batch) -> Batch:
+        """The batch without the rest of calls whose beginning fell out: a store has no fragments."""
+        if not self._forgotten:
+            return batch
+        kept = [entry for entry in batch.entries if entry.call not in self._forgotten]
+        return Batch(kept, batch.samples, batch.rows)
+
     def _recover(self) -> None:
         self._retry = None
         ring = self._ring
         try:
             pending = self._journal.write(ring)
-        except StoreError as error:
-            self._degrade(str(error), Batch())
+        except Exception as error:
+            self._degrade(_why(error), Batch())
             return
         if self._forgotten:
             log.error("the history has a gap: %d calls did not fit into memory", len(self._forgotten))
         log.warning("history is back: %d facts were written from memory", len(ring.entries))
-        self._ring, self._forgotten, self.degraded = Batch(), set(), None
+        self._ring, self.degraded = Batch(), None
         if pending is not None:
             self._writing = self._loop.create_task(self._await(pending, ring, []))
+
+
+def _why(error: BaseException) -> str:
+    if not isinstance(error, StoreError):
+        log.error("the journal has a bug", exc_info=error)
+    return str(error) if isinstance(error, StoreError) else repr(error)

@@ -36,7 +36,7 @@ async def recover(engine: Engine) -> None:
 def remembered(entries: list[Entry]) -> Live:
     """The call that these entries tell of."""
     call = fold(entries[0].call, (entry.fact for entry in entries))
-    live = Live(call, Tool(call.opened.tool, call.opened.server, Raw(b"{}")), None)
+    live = Live(call, Tool(call.opened.tool, call.opened.server, Raw(b"{}")))
     live.backlog.extend(entries)
     live.recorded = call.seq
     return live

@@ -10,7 +10,7 @@ class Slots:
     """Counts running calls by tool and by server, and keeps the line of those that wait."""
 
     def __init__(self, per_server: int = 0) -> None:
-        self._per_server = per_server  # 0: no limit
+        self.per_server = per_server  # 0: no limit
         self._taken: dict[str, int] = {}
         self._holders: set[str] = set()  # calls; one that was recovered has no slot to give back
         self._line: deque[Live] = deque()
@@ -18,7 +18,7 @@ class Slots:
     def take(self, live: Live) -> bool:
         """Take a slot for this call, if its tool and its server have one."""
         tool = live.tool
-        if not (tool.concurrency or self._per_server):
+        if not (tool.concurrency or self.per_server):
             return True
         keys = self._keys(live)
         if any(self._taken.get(key, 0) >= limit for key, limit in keys):
@@ -55,5 +55,5 @@ class Slots:
 
     def _keys(self, live: Live) -> list[tuple[str, int]]:
         tool = live.tool
-        keys = [(f"tool:{tool.name}", tool.concurrency), (f"server:{tool.server}", self._per_server)]
+        keys = [(f"tool:{tool.name}", tool.concurrency), (f"server:{tool.server}", self.per_server)]
         return [(key, limit) for key, limit in keys if limit]

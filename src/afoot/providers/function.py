@@ -12,6 +12,7 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack, overload
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
+from pydantic import ValidationError
 
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Run, Tool, Work
@@ -33,6 +34,7 @@ _HINTS: Final = {
     "idempotent": "idempotentHint",
     "open_world": "openWorldHint",
 }
+_encode = msgspec.json.Encoder().encode
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -205,7 +207,14 @@ class FunctionProvider:
         function = self._functions.get(tool)
         if function is None:
             raise UnknownName("tool", tool, self._functions)
-        args, named = function.signature.bind(arguments)
+        signature = function.signature
+        if signature.check is not None:
+            try:
+                named = signature.check(bytes(arguments) or b"{}").__dict__
+                return partial(self._work, function, (), named)
+            except ValidationError:
+                pass  # `bind` says what is wrong, in our words
+        args, named = signature.bind(arguments)
         return partial(self._work, function, args, named)
 
     def close(self) -> None:
@@ -241,6 +250,8 @@ class FunctionProvider:
                 ctx._output.end(ctx)
             if ctx._asking:
                 stop(ctx, "the call is over")
+        if type(value) is str and function.output.is_plain and value.isascii():
+            return Result(Raw(b'[{"type":"text","text":' + _encode(value) + b"}]"))  # the commonest, in one step
         return function.output.encode(value)
 
     def _begin(self, function: FunctionTool, named: dict[str, Any], run: Run) -> tuple[Context, Lane]:

@@ -45,19 +45,18 @@ _encode = msgspec.json.Encoder().encode
 class Output:
     """How one function's values become results. `schema` is None where nothing is promised."""
 
-    __slots__ = ("_adapter", "_wrap", "schema")
+    __slots__ = ("_adapter", "_wrap", "is_plain", "schema")
 
     def __init__(self, annotation: Any = NO_ANNOTATION, is_generator: bool = False) -> None:
         adapter = _adapter(_value_type(annotation, is_generator))
         inner = None if adapter is None else _schema(adapter)
         self._adapter: TypeAdapter[Any] | None = None if inner is None else adapter
+        self.is_plain: bool = self._adapter is None  # text is simply text
         self._wrap: bool = inner is not None and not schemas.is_object(inner)
         self.schema: schemas.Schema | None = _wrapped(inner) if inner is not None and self._wrap else inner
 
     def encode(self, value: Any) -> Result:
         """The result; raises ToolError.internal if the value does not fit its annotation or has no JSON."""
-        if type(value) is str and self._adapter is None:  # the commonest result, in one step
-            return Result(_text(value))
         if isinstance(value, _SPECIAL):
             if isinstance(value, Result):  # the partials of a generator, joined
                 return value

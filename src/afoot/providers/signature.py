@@ -25,10 +25,11 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 class Signature:
     """What a function takes. `context` is the parameter that gets the Context, if there is one.
 
-    `bind` turns arguments into Python values; it raises ToolError.validation naming what does not fit (E4).
+    `bind` turns arguments into Python values; it raises ToolError.validation naming what does not fit (E4). Where
+    all parameters are plain, `check` does the same in one step, and raises pydantic's own error.
     """
 
-    __slots__ = ("bind", "context", "schema")
+    __slots__ = ("bind", "check", "context", "schema")
 
     def __init__(
         self, function: Callable[..., Any], doc: Docstring, raw: Mapping[str, Any] | None = None
@@ -41,6 +42,7 @@ class Signature:
         for parameter in parameters.values():
             if parameter.kind is parameter.VAR_POSITIONAL:
                 raise TypeError(f"*{parameter.name} cannot be offered: arguments have names")
+        self.check: Callable[[bytes], BaseModel] | None = None
         if raw is not None:
             self.schema: schemas.Schema = dict(raw)
             self.bind: Callable[[Raw], Bound] = _by_schema(self.schema, parameters)
@@ -48,6 +50,8 @@ class Signature:
             model = _model(function, parameters, hints, doc)
             self.schema = _input_schema(model)
             self.bind = _by_model(model, parameters)
+            if _is_simple(model, parameters):
+                self.check = model.__pydantic_validator__.validate_json
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -123,7 +127,7 @@ def _input_schema(model: type[BaseModel]) -> schemas.Schema:
 def _by_model(model: type[BaseModel], parameters: Mapping[str, inspect.Parameter]) -> Callable[[Raw], Bound]:
     validate = model.__pydantic_validator__.validate_json
     wire_names = [info.alias or name for name, info in model.model_fields.items()]
-    simple = all(p.kind in _NAMED and name in model.model_fields for name, p in parameters.items())
+    simple = _is_simple(model, parameters)
 
     def bind(arguments: Raw) -> Bound:
         try:
@@ -133,6 +137,10 @@ def _by_model(model: type[BaseModel], parameters: Mapping[str, inspect.Parameter
         return ((), filled.__dict__) if simple else _spread(filled, parameters)
 
     return bind
+
+
+def _is_simple(model: type[BaseModel], parameters: Mapping[str, inspect.Parameter]) -> bool:
+    return all(p.kind in _NAMED and name in model.model_fields for name, p in parameters.items())
 
 
 def _spread(filled: BaseModel, parameters: Mapping[str, inspect.Parameter]) -> Bound:

@@ -5,11 +5,12 @@ from typing import Protocol
 
 from msgspec import UNSET
 
+from afoot.core.call import Series
 from afoot.core.facts import Answered, Asked, Fact, Finished, Logged, Question, Reading, Reported
 from afoot.core.notices import notice, stages
 from afoot.core.ports import Handle
-from afoot.core.rising import Series
-from afoot.engine.live import Bell, Live, Taken
+from afoot.engine.bell import Bell
+from afoot.engine.live import Live, Taken
 from afoot.serve.site import Site
 from afoot.wire import messages
 from afoot.wire.messages import FrameMeta, ProgressMeta, Wanted

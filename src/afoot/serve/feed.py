@@ -12,7 +12,8 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from afoot.core.facts import NOTHING, Entry, Finished, Opened, Reading, Reported, Result
-from afoot.engine.live import Bell, Live
+from afoot.engine.bell import Bell
+from afoot.engine.live import Live
 from afoot.engine.watch import KEPT, Watcher
 from afoot.errors import StoreError
 from afoot.serve.reply import Leaving

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from afoot.core.facts import Entry, Finished, Reading, Sample
-from afoot.engine.live import Bell, Follower, Live
+from afoot.engine.bell import Bell
+from afoot.engine.live import Follower, Live
 from afoot.errors import StoreError
 from afoot.serve.reply import Leaving
 from afoot.serve.request import Request, Wrong
-from afoot.serve.view import encode
+from afoot.serve.view import ReadingEvent, encode
 from afoot.wire import sse
 
 
@@ -19,14 +20,6 @@ class Follow(Struct, frozen=True):
     after: int = 0
     live: bool = True
     reset: str = ""
-
-
-class ReadingEvent(Struct, frozen=True, omit_defaults=True):
-    """A reading of a call; `left_out` counts those before it that the history does not have."""
-
-    call: str
-    reading: Reading
-    left_out: int = 0
 
 
 def wanted(request: Request) -> Follow:

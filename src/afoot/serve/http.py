@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from afoot.engine.live import Bell
+from afoot.engine.bell import Bell
 from afoot.serve.guard import Denied, Guard
 from afoot.serve.listing import answer_plain, listen
 from afoot.serve.modern import Modern, serve_call

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
-from afoot.engine.live import Bell
+from afoot.engine.bell import Bell
 from afoot.serve.conversation import Outlet
 from afoot.serve.site import Site
 from afoot.wire import mcp

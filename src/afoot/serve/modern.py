@@ -86,8 +86,11 @@ async def serve_call(site: Site, want: Wanted, caller: str, outlet: Outlet, mann
         talk.live, mark = await site.find(want, caller)
         talk.round = mark.round
         take_answers(site, talk.live, want, caller)
-    if talk.round == talk.live.round:
-        talk.live.attached += 1
+    live = talk.live
+    if talk.round > live.round:  # it waited through a restart, so nobody has followed it yet
+        live.round, live.attached = talk.round, 0
+    if talk.round == live.round:
+        live.attached += 1
     return talk
 
 

@@ -3,7 +3,7 @@
 import secrets
 from contextlib import suppress
 
-from afoot.engine.live import Bell
+from afoot.engine.bell import Bell
 from afoot.serve.handshake import Session
 from afoot.serve.reply import Leaving, Receive, Reply, Scope, header, read_body
 from afoot.serve.site import Site

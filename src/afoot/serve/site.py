@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from msgspec import Raw, Struct, json
 
 from afoot.config import Settings
+from afoot.engine.bell import Bell
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.live import Bell, Live
+from afoot.engine.live import Live
 from afoot.engine.recovery import recall
 from afoot.errors import Refused, UnknownName
 from afoot.wire import bookmark, headers

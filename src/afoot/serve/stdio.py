@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+import stat
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec import UNSET
 
-from afoot.engine.live import Bell
+from afoot.engine.bell import Bell
 from afoot.serve.conversation import Conversation
 from afoot.serve.handshake import Session
 from afoot.serve.listing import answer_plain, listen
@@ -211,7 +213,7 @@ class Stdio:
 async def pipes(limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """The wire on stdin and stdout; from here on, whatever prints writes to stderr."""
     loop = asyncio.get_running_loop()
-    wire_in, wire_out = os.dup(0), os.dup(1)
+    wire_in, wire_out = _piped(os.dup(0), out=False), _piped(os.dup(1), out=True)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -223,3 +225,21 @@ async def pipes(limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(wire_out, "wb", 0)
     )
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _piped(end: int, *, out: bool) -> int:
+    """The same end as a pipe: a loop takes no file, terminal or /dev/null, so a thread carries for it."""
+    mode = os.fstat(end).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        return end
+    reading, writing = os.pipe()
+    ends = (reading, end) if out else (end, writing)
+    threading.Thread(target=_carry, args=ends, name="afoot-stdio", daemon=not out).start()
+    return writing if out else reading
+
+
+def _carry(source: int, sink: int) -> None:
+    while chunk := os.read(source, 65_536):
+        while chunk:
+            chunk = chunk[os.write(sink, chunk) :]
+    os.close(sink)

@@ -89,6 +89,14 @@ class CallView(Struct, frozen=True):
     samples: list[Sample] | UnsetType = UNSET
 
 
+class ReadingEvent(Struct, frozen=True, omit_defaults=True):
+    """A reading in a stream of events; `left_out` counts those before it that the history does not have."""
+
+    call: str
+    reading: Reading
+    left_out: int = 0
+
+
 def view(call: Call, now: float) -> CallView:
     """The call as it is now."""
     opened, latest, end = call.opened, call.latest, call.end

@@ -3,10 +3,9 @@
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from afoot.core.call import Call
+from afoot.core.call import Call, Series
 from afoot.core.facts import NOTHING, Answer, Finished, Logged, Question, Reading, Reported
 from afoot.core.notices import waiting_on
-from afoot.core.rising import Series
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault, Id
 from afoot.wire.telling import ErrorMeta, failure_meta, outcome
 

@@ -1,0 +1,256 @@
+"""`afoot call`: a tool run from the terminal, live, with forms for its questions; Ctrl-C cancels it."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from afoot.cli.desk import Desk, Local, Remote, Wanted
+from afoot.cli.ending import CANCELLED, CODES, LOST, USAGE, Stop
+from afoot.cli.form import Ask, Declined, fill, visit
+from afoot.cli.pump import Item, Pump, StopAsking
+from afoot.cli.screen import Screen, closing, screen
+from afoot.cli.typed import pairs
+from afoot.core.call import Call, evolve, note
+from afoot.core.facts import Asked, Entry, Finished, Opened, Question
+from afoot.serve.view import ReadingEvent
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where and how to make a call."""
+
+    args: Annotated[str, Parameter(help="arguments as a JSON object; key=value goes over it")] = ""
+    at: Annotated[str, Parameter(help="the gateway's URL; else the one that runs here")] = ""
+    target: Annotated[str, Parameter(help="run a file or module of tools right here, without a gateway")] = ""
+    idle: Annotated[float | None, Parameter(help="seconds without a report after which it ends")] = None
+    ceiling: Annotated[float | None, Parameter(help="seconds after which it ends in any case")] = None
+    json: Annotated[bool, Parameter(help="print one JSON object a line")] = False
+
+
+def call(tool: str, *words: str, options: Annotated[Options, Parameter(name="*")] = Options()) -> int:  # noqa: B008
+    """Call a tool and follow it to its end; Ctrl-C cancels the call.
+
+    Exit codes: 0 ok, 1 the tool failed, 2 wrong usage, 3 timed out, 4 cancelled, 5 refused, 6 lost.
+
+    Args:
+        tool: the tool's name
+        words: its arguments as key=value
+    """
+    for limit in (options.idle, options.ceiling):
+        if limit is not None and not 0 < limit < 1e9:
+            raise Stop(USAGE, "--idle and --ceiling are seconds, over 0")
+    with _desk(options) as desk, closing(screen(options.json)) as shown:
+        schema: dict[str, Any] = desk.tool(tool)["inputSchema"]
+        want = Wanted(tool, _arguments(words, options.args, schema, tool), options.idle, options.ceiling)
+        can_ask = sys.stdin.isatty() and not options.json
+        return Following(desk, shown, can_ask, is_local=bool(options.target)).run(desk.start(want))
+
+
+class Following:
+    """One call on one screen."""
+
+    def __init__(self, desk: Desk, shown: Screen, can_ask: bool, *, is_local: bool = False) -> None:
+        self._desk = desk
+        self._screen = shown
+        self._can_ask = can_ask
+        self._is_local = is_local
+        self._call: Call | None = None
+        self._asked: list[Question] = []
+        self._interrupts = 0
+        self.cancels = True  # whether Ctrl-C cancels the call
+
+    def run(self, items: Iterator[Item]) -> int:
+        """Follow to the end, and give the exit code."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
+        with Pump(lambda: items) as pump:
+            while (code := self._code()) is None:
+                try:
+                    self._turn(pump)
+                except KeyboardInterrupt:
+                    self._interrupted()
+            return code
+
+    def _turn(self, pump: Pump) -> None:
+        for item in pump.take():
+            self._take(item)
+        while self._asked and self._code() is None:
+            self._answer(self._asked.pop(0), pump)
+
+    def _take(self, item: Item | None) -> None:
+        if item is None:
+            if self._code() is None:
+                raise Stop(LOST, "the call's events ended before the call did")
+            return
+        if isinstance(item, ReadingEvent):
+            if self._call is not None:
+                note(self._call, item.reading)
+                self._screen.reading(self._call, item.reading)
+            return
+        call = self._fold(item)
+        self._screen.fact(call, item.fact)
+        if isinstance(item.fact, Asked):
+            self._asked.append(item.fact.question)
+
+    def _fold(self, entry: Entry) -> Call:
+        if isinstance(entry.fact, Opened):
+            self._call = Call(entry.call, entry.fact)
+        elif self._call is not None:
+            evolve(self._call, entry.fact)
+        assert self._call is not None
+        return self._call
+
+    def _code(self) -> int | None:
+        if self._call is None or self._call.end is None:
+            return None
+        return exit_code(self._call)
+
+    def _interrupted(self) -> None:
+        """The first Ctrl-C cancels and waits for what the tool still says; the second leaves."""
+        self._interrupts += 1
+        if not self.cancels:
+            raise Stop(130, "")
+        if self._interrupts > 1 or self._call is None:
+            raise Stop(
+                CANCELLED, "left; the call was told to stop" if self._interrupts > 1 else "interrupted"
+            )
+        self._screen.say("Ctrl-C: cancelling the call; once more leaves at once")
+        try:
+            self._desk.cancel(self._call.id, "cancelled with Ctrl-C")
+        except Stop as stop:
+            if stop.more.get("status") != 409:  # it has just ended; its last facts are on their way
+                raise
+
+    def _answer(self, question: Question, pump: Pump) -> None:
+        """Have a person answer in place, or say how it can be answered."""
+        assert self._call is not None
+        if question.id not in self._call.open:
+            return
+        if not self._can_ask or question.kind not in ("form", "url"):
+            self._cannot_answer(question)
+            return
+        self._screen.close()
+
+        def ask(prompt: str) -> str | None:
+            return self._line(prompt, question, pump)
+
+        asking = Asking(question, self._desk, self._screen, ask)
+        try:
+            asking.run()
+        except StopAsking:
+            self._screen.say("(the question is closed)")
+
+    def _line(self, prompt: str, question: Question, pump: Pump) -> str | None:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        call = self._call
+        assert call is not None
+        line = pump.line(lambda: question.id in call.open, self._take)
+        if line is None:
+            print(file=sys.stderr)
+        return line
+
+    def _cannot_answer(self, question: Question) -> None:
+        if question.kind in ("form", "url") and not self._is_local:
+            self._screen.say(f"answer it with: afoot answer {question.id}")
+            return
+        why = (
+            "there is no terminal to answer in"
+            if question.kind == "form"
+            else f"nobody can answer a {question.kind}"
+        )
+        self._screen.say(f"{why}: the answer is cancel")
+        self._desk.answer(question.id, "cancel", None)
+
+
+class Asking:
+    """One question put to a person until the gateway takes the answer."""
+
+    def __init__(self, question: Question, desk: Desk, shown: Screen, ask: Ask) -> None:
+        self._question = question
+        self._desk = desk
+        self._screen = shown
+        self._ask = ask
+
+    def run(self) -> None:
+        """Ask, send, and ask again for what did not fit. Ctrl-D declines."""
+        content: dict[str, Any] = {}
+        only: set[str] | None = None
+        while True:
+            try:
+                content |= self._content(only)
+            except Declined:
+                self._send("decline", None)
+                return
+            misfits = self._send("accept", content)
+            if misfits is None:
+                return
+            only = misfits
+
+    def _content(self, only: set[str] | None) -> dict[str, Any]:
+        if self._question.kind == "url":
+            visit(self._question, self._ask, self._screen.say)
+            return {}
+        return fill(self._question, self._ask, self._screen.say, only)
+
+    def _send(self, action: str, content: dict[str, Any] | None) -> set[str] | None:
+        """None if it was taken, or somebody was faster; else the fields that do not fit."""
+        try:
+            self._desk.answer(self._question.id, action, content)
+        except Stop as stop:
+            self._screen.say(stop.message)
+            if stop.more.get("status") != 422 or action != "accept":
+                return None
+            fields: Any = stop.more.get("fields") or ()
+            named = {one["field"].partition(".")[0] for one in fields if isinstance(one, dict)} - {""}
+            return named or None if self._question.kind == "url" else named or _every(self._question)
+        return None
+
+
+def exit_code(call: Call) -> int:
+    """The exit code that a call's end means; arguments that do not fit are wrong usage."""
+    end = call.end
+    assert isinstance(end, Finished)
+    if (
+        end.outcome == "failed"
+        and call.started is None
+        and end.failure
+        and end.failure.category == "validation"
+    ):
+        return USAGE
+    return CODES[end.outcome]
+
+
+def _every(question: Question) -> set[str]:
+    schema = json.loads(bytes(question.body) or b"{}")
+    return set(schema.get("properties") or ())
+
+
+def _desk(options: Options) -> AbstractContextManager[Desk]:
+    if options.target:
+        if options.at:
+            raise Stop(USAGE, "--at and --target exclude each other")
+        return Local(options.target)
+    from afoot.cli.client import connect
+
+    return nullcontext(Remote(connect(options.at)))
+
+
+def _arguments(words: tuple[str, ...], text: str, schema: dict[str, Any], tool: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text) if text else {}
+    except ValueError as error:
+        raise Stop(USAGE, f"--args: not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise Stop(USAGE, "--args: must be a JSON object")
+    found = given | pairs(words, schema)
+    missing = [name for name in schema.get("required") or () if name not in found]
+    if missing:
+        named = " ".join(f"{name}=…" for name in missing)
+        raise Stop(USAGE, f"{tool} needs {', '.join(missing)}: afoot call {tool} {named}")
+    return found

@@ -1,0 +1,184 @@
+"""Where a call is made: at a running gateway, or in this very process."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from afoot.cli.client import Client, events, part
+from afoot.cli.ending import LOST, USAGE, Stop
+from afoot.cli.pump import Item
+from afoot.core.facts import Entry, Finished, Reading
+from afoot.errors import AfootError, AlreadyAnswered, IllegalFact, ToolError
+from afoot.serve.view import ReadingEvent
+
+T = TypeVar("T")
+RETRY_S = 5.0
+
+_entry = msgspec.json.Decoder(Entry)
+_reading = msgspec.json.Decoder(ReadingEvent)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A call to make."""
+
+    tool: str
+    arguments: dict[str, Any]
+    idle_s: float | None = None
+    ceiling_s: float | None = None
+
+
+class Desk(Protocol):
+    """What making a call needs. Everything raises Stop."""
+
+    def tool(self, name: str) -> dict[str, Any]: ...
+
+    def start(self, want: Wanted) -> Iterator[Item]:
+        """Start the call now; what it tells comes from the iterator, which another thread may read."""
+        ...
+
+    def answer(self, question: str, action: str, content: object) -> None: ...
+
+    def cancel(self, call: str, reason: str) -> None: ...
+
+
+class Remote:
+    """A running gateway."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def tool(self, name: str) -> dict[str, Any]:
+        return self._client.get(f"/api/tools/{part(name)}")
+
+    def start(self, want: Wanted) -> Iterator[Item]:
+        body = {key: value for key, value in msgspec.to_builtins(want).items() if value is not None}
+        response = self._client.open("POST", "/api/calls", body)
+        call = (response.getheader("location") or "").rpartition("/")[2]
+        return self._items(call, response)
+
+    def follow(self, call: str) -> Iterator[Item]:
+        """Follow a call from its beginning."""
+        return self._items(call, self._client.open("GET", f"/api/calls/{part(call)}/events"))
+
+    def answer(self, question: str, action: str, content: object) -> None:
+        body = {"action": action} if content is None else {"action": action, "content": content}
+        self._client.post(f"/api/questions/{part(question)}/answer", body)
+
+    def cancel(self, call: str, reason: str) -> None:
+        self._client.post(f"/api/calls/{part(call)}/cancel", {"reason": reason})
+
+    def _items(self, call: str, response: Any) -> Iterator[Item]:
+        """The call's events; a stream that is cut off is taken up again where it was."""
+        last, tried = "", time.monotonic()
+        while True:
+            for event in events(response):
+                tried = time.monotonic()
+                if event.event == "reading":
+                    yield _reading.decode(event.data)
+                elif event.event == "fact":
+                    last = event.id
+                    entry = _entry.decode(event.data)
+                    yield entry
+                    if type(entry.fact) is Finished:
+                        return
+            if time.monotonic() - tried > RETRY_S:
+                raise Stop(LOST, f"the gateway no longer tells of call {call}; `afoot log {call}` may, later")
+            time.sleep(0.2)
+            response = self._client.open("GET", f"/api/calls/{part(call)}/events", last=last)
+
+
+class Local:
+    """A gateway in this process, with its history in memory; opened and closed by `with`."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._loop = asyncio.new_event_loop()
+        self._stop: asyncio.Event = asyncio.Event()
+        self._ready: Future[Any] = Future()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="afoot-local")
+        self._gateway: Any = None  # importing its type would import pydantic
+
+    def __enter__(self) -> "Local":
+        self._thread.start()
+        try:
+            self._gateway = self._ready.result()
+        except AfootError as error:
+            raise Stop(USAGE, str(error)) from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(2.0)
+
+    def tool(self, name: str) -> dict[str, Any]:
+        from afoot.serve.tools import view
+
+        return msgspec.to_builtins(view(self._do(self._find(name))))
+
+    def start(self, want: Wanted) -> Iterator[Item]:
+        options = {"idle_s": want.idle_s, "ceiling_s": want.ceiling_s, "caller": "operator"}
+        return self._items(self._do(self._submit(want, options)))
+
+    def answer(self, question: str, action: str, content: object) -> None:
+        async def answer() -> None:
+            self._gateway.answer(question, content, action=action)
+
+        self._do(answer())
+
+    def cancel(self, call: str, reason: str) -> None:
+        async def cancel() -> None:
+            self._gateway.cancel(call, reason)
+
+        self._do(cancel())
+
+    async def _find(self, name: str) -> Any:
+        return self._gateway.engine.catalog.get(name)[1]
+
+    async def _submit(self, want: Wanted, options: dict[str, Any]) -> str:
+        return self._gateway.submit(want.tool, want.arguments, **options)
+
+    def _items(self, call: str) -> Iterator[Item]:
+        following = self._gateway.follow(call)
+        seq = 0
+        while True:
+            try:
+                item = self._do(anext(following))
+            except StopAsyncIteration:
+                return
+            if isinstance(item, Reading):
+                yield ReadingEvent(call, item)
+            else:
+                seq += 1
+                yield Entry(call, seq, item)
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except (AlreadyAnswered, IllegalFact) as error:
+            raise Stop(USAGE, str(error), status=409) from None
+        except ToolError as error:
+            raise Stop(USAGE, error.message, status=422) from None
+        except AfootError as error:
+            raise Stop(USAGE, str(error)) from None
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        except BaseException as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        from afoot.config import load
+        from afoot.gateway import MEMORY, Gateway
+
+        settings = load(flags={"store": MEMORY}).settings
+        async with Gateway(self._target, settings=settings) as gateway:
+            self._ready.set_result(gateway)
+            await self._stop.wait()

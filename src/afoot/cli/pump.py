@@ -1,0 +1,85 @@
+"""Events from another thread, for a main thread that also waits for a person to type."""
+
+import contextlib
+import os
+import select
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Self
+
+from afoot.cli.ending import LOST, Stop
+from afoot.core.facts import Entry
+from afoot.serve.view import ReadingEvent
+
+Item = Entry | ReadingEvent
+
+
+class Pump:
+    """Runs an iterator of items in a thread; `take` waits for them, and for a line of stdin if asked."""
+
+    def __init__(self, source: Callable[[], Iterator[Item]]) -> None:
+        self._source = source
+        self._items: deque[Item | Stop | None] = deque()
+        self._reader, self._writer = os.pipe()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="afoot-pump")
+        self._typed = b""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._reader)
+        # The thread may still want to write; it finds the pipe closed and ends.
+
+    def take(self) -> Iterator[Item | None]:
+        """Wait, then give what has come; None is the end. Raises Stop if the source failed."""
+        select.select([self._reader], (), ())
+        yield from self._come()
+
+    def line(self, asking: Callable[[], bool], handle: Callable[[Item | None], None]) -> str | None:
+        """A line that a person types; items are handled meanwhile. None: stdin ended. Raises StopAsking."""
+        stdin = sys.stdin.fileno()
+        while b"\n" not in self._typed:
+            ready, _, _ = select.select([self._reader, stdin], (), ())
+            if self._reader in ready:
+                for item in self._come():
+                    handle(item)
+                if not asking():
+                    raise StopAsking
+            if stdin in ready:
+                more = os.read(stdin, 4096)
+                if not more:
+                    return None
+                self._typed += more
+        text, _, self._typed = self._typed.partition(b"\n")
+        return text.decode(errors="replace").rstrip("\r")
+
+    def _come(self) -> Iterator[Item | None]:
+        os.read(self._reader, 4096)
+        while self._items:
+            item = self._items.popleft()
+            if isinstance(item, Stop):
+                raise item
+            yield item
+
+    def _run(self) -> None:
+        try:
+            for item in self._source():
+                self._put(item)
+            self._put(None)
+        except Stop as stop:
+            self._put(stop)
+        except BaseException as error:
+            self._put(Stop(LOST, f"following the call failed: {error}"))
+
+    def _put(self, item: Item | Stop | None) -> None:
+        self._items.append(item)
+        with contextlib.suppress(OSError):
+            os.write(self._writer, b".")
+
+
+class StopAsking(Exception):
+    """The question needs no answer any more."""

@@ -1,0 +1,157 @@
+"""`afoot config` and `init`: every setting with where it came from, and files to begin with."""
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from afoot.cli.ending import USAGE, Stop
+
+Json = Annotated[bool, Parameter(help="print one JSON object a line")]
+
+# One line for each setting; a test compares them with the settings there are.
+WORDS = {
+    "http": "where to listen; only loopback, port 0 picks a free one",
+    "store": 'the file of the history; empty: calls.db in the state folder; ":memory:" keeps nothing',
+    "targets": "files and modules of tools; files are named from this file's folder",
+    "idle_s": "seconds without a report after which a call ends",
+    "ceiling_s": "seconds on the clock after which a call ends in any case",
+    "answer_s": "seconds a question waits for its answer",
+    "queue_limit_s": "seconds a call waits for a free slot",
+    "cancel_grace_s": "seconds a cancelled tool has to stop by itself",
+    "max_idle_s": "no tool gets a longer idle limit than this",
+    "max_ceiling_s": "no tool gets a higher ceiling than this",
+    "server_concurrency": "calls at once on one server; 0: no limit",
+    "drain_s": "seconds that calls have to finish when the gateway is told to stop",
+    "progress_hz": "progress notifications a second a call; 0: every one",
+    "notice_s": "seconds of silence after which the gateway says that a call still lives",
+    "sse_after_s": "seconds after which a response becomes a stream",
+    "keepalive_s": "seconds between signs of life on a silent stream",
+    "stuck_s": "seconds after which a stream that accepts nothing is closed",
+    "lifecycle": "off, or stages: progress for tools that report none",
+    "max_body_bytes": "the longest request",
+    "max_arguments_bytes": "the longest arguments of a call",
+    "max_result_bytes": "the longest result of a call",
+    "max_message_chars": "the longest message of a report",
+    "max_data_bytes": "the longest data of a report",
+    "max_questions": "questions in one call",
+    "history": "best-effort, or required: no new calls while it cannot be written",
+    "durable": "normal, or full: survives a power cut, and is slower",
+    "mcp_token": "a secret that MCP clients must send; empty: none is needed on loopback",
+    "allow_origins": "web origins that may speak to /mcp",
+    "allow_hosts": "further Host headers that mean this gateway",
+    "tools": "limits by tool, as [tools.NAME] tables with idle_s, ceiling_s, …",
+    "servers": "limits by server, as [servers.NAME] tables",
+}
+_SECRET = ("mcp_token",)
+
+TOOLS = '''"""Tools to start from: `afoot serve tools.py`, then `afoot call count n=20`."""
+
+import asyncio
+
+import afoot
+from afoot import Context
+
+
+@afoot.tool(read_only=True)
+async def count(n: int = 10, ctx: Context | None = None) -> dict[str, int]:
+    """Count slowly, and say so.
+
+    Args:
+        n: how far to count
+    """
+    for number in range(1, n + 1):
+        await asyncio.sleep(0.5)
+        if ctx:
+            ctx.report(number, n, f"counted to {number}")
+    return {"counted": n}
+'''
+
+
+def config(*, file: Annotated[Path | None, Parameter(name="--config")] = None, json: Json = False) -> int:
+    """Print every setting, its value, and where the value came from.
+
+    Args:
+        file: the config file; else the nearest afoot.toml
+    """
+    from afoot.config import home, load
+
+    loaded = load(file)
+    for key, value in _values(loaded.settings).items():
+        shown = "(set)" if key in _SECRET and value else value
+        if json:
+            told = {"key": key, "value": shown, "from": loaded.origin[key], "help": WORDS.get(key, "")}
+            print(json_module.dumps(told))
+        else:
+            print(f"{key} = {_toml(shown)}  # {loaded.origin[key]}")
+    if not json:
+        where = loaded.file or "none found (afoot init writes one)"
+        print(f"config file: {where}\nstate folder: {home()}", file=sys.stderr)
+    return 0
+
+
+def init(folder: Path = Path(), *, json: Json = False) -> int:
+    """Write an afoot.toml with every setting, and a tools.py to start from; nothing is overwritten.
+
+    Args:
+        folder: where to
+    """
+    written, kept = list[str](), list[str]()
+    for name, text in (("afoot.toml", template()), ("tools.py", TOOLS)):
+        path = folder / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as out:
+                out.write(text)
+            written.append(str(path))
+        except FileExistsError:
+            kept.append(str(path))
+        except OSError as error:
+            raise Stop(USAGE, f"{path} cannot be written: {error.strerror}") from None
+    if json:
+        print(json_module.dumps({"written": written, "kept": kept}))
+    else:
+        print(
+            "\n".join([*(f"wrote {path}" for path in written), *(f"left {path} as it is" for path in kept)])
+        )
+        print(f"next: {_next(folder)}", file=sys.stderr)
+    return 0
+
+
+def template() -> str:
+    """An afoot.toml with every setting in it, commented out, at its default."""
+    from afoot.config import Settings
+
+    lines = [
+        "# Settings of afoot. A line without # in front counts; AFOOT_<NAME> in the environment",
+        "# goes over it.",
+        "",
+    ]
+    for key, value in _values(Settings()).items():
+        lines.append(f"# {WORDS.get(key, key)}")
+        if key == "targets":
+            lines += ['targets = ["tools.py"]', ""]
+        elif isinstance(value, dict):
+            lines += [f"# [{key}.NAME]", "# idle_s = 60.0", ""]
+        else:
+            lines += [f"# {key} = {_toml(value)}" if value is not None else f"# {key} = 600.0", ""]
+    return "\n".join(lines)
+
+
+def _next(folder: Path) -> str:
+    from afoot.cli.serve import myself
+
+    return f"{myself()} serve" if folder == Path() else f"cd {folder} && {myself()} serve"
+
+
+def _values(settings: Any) -> dict[str, Any]:
+    return {key: getattr(settings, key) for key in settings.__struct_fields__}
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{json_module.dumps(key)} = {_toml(one)}" for key, one in value.items())
+        return f"{{{inner}}}"
+    return "unset" if value is None else json_module.dumps(value)

@@ -1,0 +1,85 @@
+"""`afoot tools` and `status`: what a running gateway offers, and how it is."""
+
+import json as json_module
+from typing import Any
+
+from afoot.cli.calls import At, Json, table, width
+from afoot.cli.client import connect, part
+from afoot.cli.typed import described
+from afoot.observe.terminal import cut
+
+
+def tools(name: str = "", *, at: At = "", json: Json = False) -> int:
+    """List the tools, or show one with its arguments.
+
+    Args:
+        name: the tool to show
+    """
+    client = connect(at)
+    found = [client.get(f"/api/tools/{part(name)}")] if name else client.get("/api/tools")["tools"]
+    for tool in found:
+        if json:
+            print(json_module.dumps(tool, ensure_ascii=False))
+        elif name:
+            _show(tool)
+        else:
+            first = (tool["description"] or "").split("\n")[0]
+            print(cut(f"{_usage(tool)}  {first}", width()))
+    if not found and not json:
+        print("no tools")
+    return 0
+
+
+def status(*, at: At = "", json: Json = False) -> int:
+    """Say whether a gateway runs, where, how it is, and what it is doing."""
+    client = connect(at)
+    health = client.get("/healthz")
+    living: list[dict[str, Any]] = client.get("/api/calls", state="live", limit=1000)["calls"]
+    asks = sum(len(call["questions"]) for call in living)
+    if json:
+        told = {
+            "url": client.url,
+            "mcp": f"{client.url}/mcp",
+            **health,
+            "live": len(living),
+            "questions": asks,
+        }
+        print(json_module.dumps(told))
+        return 0
+    print(f"afoot {health['version']} at {client.url}: {health['status']}")
+    if health.get("why"):
+        print(f"  history: {health['why']}")
+    print(f"  {_count(len(living), 'live call')}, {_count(asks, 'open question')}")
+    for line in table(living, width()) if living else ():
+        print(f"  {cut(line, width() - 2) if line.endswith(' ') else line}")
+    return 0
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number or 'no'} {thing}{'s' * (number != 1)}"
+
+
+def _usage(tool: dict[str, Any]) -> str:
+    schema = tool["inputSchema"]
+    required = set(schema.get("required") or ())
+    words = [f"{key}=…" if key in required else f"[{key}=…]" for key in schema.get("properties") or ()]
+    return " ".join([tool["name"], *words])
+
+
+def _show(tool: dict[str, Any]) -> None:
+    print(_usage(tool))
+    for line in (tool["description"] or "").split("\n"):
+        print(f"  {line}".rstrip())
+    schema = tool["inputSchema"]
+    required = set(schema.get("required") or ())
+    for key, one in (schema.get("properties") or {}).items():
+        notes = [described(one, schema)]
+        if "default" in one:
+            notes.append(f"default {json_module.dumps(one['default'])}")
+        elif key not in required:
+            notes.append("optional")
+        text = f": {one['description']}" if one.get("description") else ""
+        print(cut(f"  {key} ({'; '.join(notes)}){text}", width()))
+    limits = tool["limits"]
+    idle = f"{limits['idle_s']:g} s" if limits["idle_s"] is not None else "none"
+    print(f"  limits: idle {idle}, ceiling {limits['ceiling_s']:g} s, answer {limits['answer_s']:g} s")

@@ -1,0 +1,36 @@
+"""How work ends that did not end well, and whether it has begun at all."""
+
+import asyncio
+import traceback
+from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
+from typing import TYPE_CHECKING
+
+from afoot.core.facts import Failure, Finished
+from afoot.errors import ToolError
+
+if TYPE_CHECKING:
+    from afoot.engine.engine import Engine
+    from afoot.engine.live import Live
+
+
+def is_new(task: asyncio.Task[None]) -> bool:
+    """Whether the task was not entered yet: cancelled now, it never will be, and nothing in it says so."""
+    coroutine = task.get_coro()
+    return iscoroutine(coroutine) and getcoroutinestate(coroutine) == CORO_CREATED
+
+
+def too_large(engine: "Engine", live: "Live", size: int) -> Finished:
+    """The end of a call whose result is larger than allowed (G3)."""
+    text = f"the result has {size} bytes, over {engine.max_result_bytes} (raise max_result_bytes)"
+    return engine.ending(live, "failed", Failure(text, "internal", "result_too_large"))
+
+
+def told(error: ToolError) -> Failure:
+    """What a tool said of its own failure."""
+    return Failure(error.message, error.category, error.code, error.retryable, error.retry_after)
+
+
+def crashed(live: "Live", error: BaseException) -> Failure:
+    """A crash is a clean line to the caller; the trace is for log and history (E3)."""
+    trace = "".join(traceback.format_exception(error))[-16_000:]
+    return Failure(f"tool {live.tool.name} crashed: {type(error).__name__}: {error}"[:1000], trace=trace)

@@ -1,0 +1,46 @@
+"""Somebody who watches everything."""
+
+import asyncio
+
+import pytest
+
+from afoot.core.facts import Finished, Opened, Released
+from afoot.core.ports import Run
+from afoot.engine import watch
+from afoot.engine.engine import Submission
+from afoot.engine.watch import Watcher
+from tests.engine.double import engine_of, over
+
+
+async def short(run: Run) -> str:
+    """Takes a second."""
+    await asyncio.sleep(1)
+    return "done"
+
+
+async def test_a_watcher_sees_every_fact_of_every_call_once_and_in_order() -> None:
+    """H2: no gap, no repeat."""
+    async with engine_of(short) as engine:
+        with Watcher(engine.watchers, lambda: None) as watcher:
+            lives = [engine.submit(Submission("tool")) for _ in range(3)]
+            await asyncio.sleep(0.5)
+            first = watcher.take()
+            for live in lives:
+                await over(engine, live)
+            second = watcher.take()
+    for live in lives:
+        mine = [entry for entry in first + second if entry.call == live.call.id]
+        assert [entry.seq for entry in mine] == [1, 2, 3, 4]
+        assert isinstance(mine[0].fact, Opened) and isinstance(mine[-1].fact, Released)
+    assert not any(isinstance(entry.fact, Finished) for entry in first)
+
+
+async def test_a_watcher_that_lags_is_told_and_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P5: it delays nobody, and knows that it missed something."""
+    monkeypatch.setattr(watch, "KEPT", 10)
+    async with engine_of(short) as engine:
+        with Watcher(engine.watchers, lambda: None) as watcher:
+            for _ in range(4):
+                await over(engine, engine.submit(Submission("tool")))
+            assert watcher.overrun and len(watcher.take()) <= 10
+        assert engine.watchers == []
