@@ -20,6 +20,7 @@ from afoot.serve.api import routes
 from afoot.serve.guard import Guard, hosts
 from afoot.serve.http import Http
 from afoot.serve.server import server
+from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
 from afoot.serve.stdio import Stdio, pipes
 
@@ -86,7 +87,7 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
         site.settings.mcp_token,
         site.token,
     )
-    application = Http(site, guard, routes(site, guard))
+    application = Http(site, guard, Sessions(site), routes(site, guard))
     http = server(application)
     serving = asyncio.create_task(http.serve(sockets=[listener]))
     address = state.Address(f"{site.url}/mcp", f"{site.url}/", site.token, os.getpid())

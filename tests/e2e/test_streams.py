@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -16,7 +17,7 @@ REPORTS = 30_000
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway whose waits are short and that sends every report."""
-    settings = {"keepalive_s": 0.3, "sse_after_s": 0.5, "progress_hz": 0, "stuck_s": 4}
+    settings = {"keepalive_s": 0.3, "sse_after_s": 0.5, "progress_hz": 0}
     with serving(tmp_path_factory.mktemp("impatient"), settings) as started:
         yield started
 
@@ -89,13 +90,14 @@ def test_a_reader_that_reads_nothing_slows_nobody(
     assert result["result"]["content"][0]["text"] == f"reported {REPORTS}"
 
 
-def test_a_reader_that_takes_no_byte_is_taken_for_gone(impatient: Gateway, fresh: Callable[[], str]) -> None:
+def test_a_reader_that_takes_no_byte_is_taken_for_gone(tmp_path: Path, fresh: Callable[[], str]) -> None:
     """X1: a stream that accepts nothing for `stuck_s` is closed, and on 2026-07-28 that is a cancel."""
     tag = fresh()
-    with Http(impatient.url, receive_bytes=4096) as http:
-        http.put(call("flood", {"n": 20_000, "tag": tag, "size": 900, "linger_on": True}, progressToken="t"))
-        impatient.until_marked(tag, "")
-        impatient.until_marked(tag, "cancelled: ")
+    flooding = call("flood", {"n": 20_000, "tag": tag, "size": 900, "linger_on": True}, progressToken="t")
+    with serving(tmp_path, {"stuck_s": 1, "progress_hz": 0}) as gateway:
+        with Http(gateway.url, receive_bytes=4096) as http:
+            http.put(flooding)
+            gateway.until_marked(tag, "cancelled: ")
 
 
 def test_a_vanished_client_cancels_its_call(gateway: Gateway, fresh: Callable[[], str]) -> None:

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import afoot
 from afoot import Context, ToolError
@@ -173,9 +173,9 @@ async def ask_then_linger(tag: str, ctx: Context) -> str:
 async def ask_then_nap(tag: str, ctx: Context) -> str:
     """Asks for a name, then sleeps a little."""
     mark(tag, "ran")
-    reply = await ctx.ask("What is your name?", NAME, key="name")
+    await ctx.ask("What is your name?", NAME, key="name")
     await asyncio.sleep(0.2)
-    return f"good night, {reply.content['name']}"
+    return "good night"
 
 
 @afoot.tool
@@ -250,9 +250,8 @@ async def block(sleep_s: float) -> str:
 @afoot.tool
 async def report_nonsense(ctx: Context) -> str:
     """Reports numbers that are none, and numbers that fall."""
-    numbers: list[Any] = [5, float("nan"), 3, float("inf"), -1, "seven", 8, None, 7]
-    for number in numbers:
-        ctx.report(number, 10, f"said {number}")
+    for number in (5, float("nan"), 3, float("inf"), -1, "seven", 8, None, 7):
+        ctx.report(cast(float, number), 10, f"said {number}")
         await asyncio.sleep(0.06)
     return "reported"
 

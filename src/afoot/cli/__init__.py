@@ -2,19 +2,22 @@
 
 import sys
 
-# Where each command lives, and what it does; cyclopts imports it when it is typed.
+# Where each command lives, imported when it is typed; and what it does.
 COMMANDS = {
-    "serve": ("afoot.cli.serve:serve", "serve tools over MCP, and keep their calls' history"),
-    "call": ("afoot.cli.call:call", "call a tool and follow it to its end; Ctrl-C cancels"),
-    "calls": ("afoot.cli.calls:calls", "list calls, the newest first"),
-    "watch": ("afoot.cli.watch:watch", "watch everything live, or one call"),
-    "log": ("afoot.cli.calls:log", "print a call's history"),
-    "cancel": ("afoot.cli.calls:cancel", "ask a call to stop"),
-    "answer": ("afoot.cli.answer:answer", "answer the question that a call asks"),
-    "tools": ("afoot.cli.tools:tools", "list the tools, or show one"),
-    "status": ("afoot.cli.tools:status", "say whether a gateway runs, and how it is"),
-    "config": ("afoot.cli.setup:config", "print every setting and where it came from"),
-    "init": ("afoot.cli.setup:init", "write an afoot.toml and a tools.py to start from"),
+    "serve": ("afoot.cli.serve:serve", "Serve tools over MCP, and keep the history of their calls."),
+    "call": ("afoot.cli.call:call", "Call a tool and follow it to its end; Ctrl-C cancels the call."),
+    "calls": ("afoot.cli.calls:calls", "List calls, the newest first."),
+    "watch": ("afoot.cli.watch:watch", "Watch all calls live, or one to its end; leaving cancels nothing."),
+    "log": ("afoot.cli.calls:log", "Print a call's history, with the seconds since it was opened."),
+    "cancel": ("afoot.cli.calls:cancel", "Ask a call to stop."),
+    "answer": ("afoot.cli.answer:answer", "Answer the question that a call asks."),
+    "tools": ("afoot.cli.tools:tools", "List the tools, or show one with its arguments."),
+    "status": ("afoot.cli.tools:status", "Say whether a gateway runs, how it is, and what it is doing."),
+    "config": ("afoot.cli.setup:config", "Print every setting, its value, and where the value came from."),
+    "init": (
+        "afoot.cli.setup:init",
+        "Write an afoot.toml and a tools.py to start from; nothing is overwritten.",
+    ),
 }
 
 
@@ -37,6 +40,10 @@ def _run(words: list[str]) -> int:
         version=__version__,
         default_parameter=Parameter(negative=(), show_default=False),
         help_format="plaintext",
+        help_epilogue=(
+            "Exit codes: 0 ok, 1 the tool failed, 2 wrong usage, 3 timed out, 4 cancelled, 5 refused,"
+            " 6 lost or no gateway."
+        ),
     )
     for order, (name, (place, text)) in enumerate(COMMANDS.items()):
         app.command(place, name=name, help=text, sort_key=order)

@@ -18,6 +18,7 @@ _DONE = {"accept": "answered", "decline": "declined"}
 
 def answer(
     call: str,
+    /,
     *words: str,
     decline: Annotated[bool, Parameter(help="say no")] = False,
     at: At = "",

@@ -33,10 +33,8 @@ class Options:
     json: Annotated[bool, Parameter(help="print one JSON object a line")] = False
 
 
-def call(tool: str, *words: str, options: Annotated[Options, Parameter(name="*")] = Options()) -> int:  # noqa: B008
+def call(tool: str, /, *words: str, options: Annotated[Options, Parameter(name="*")] = Options()) -> int:  # noqa: B008
     """Call a tool and follow it to its end; Ctrl-C cancels the call.
-
-    Exit codes: 0 ok, 1 the tool failed, 2 wrong usage, 3 timed out, 4 cancelled, 5 refused, 6 lost.
 
     Args:
         tool: the tool's name
@@ -122,7 +120,7 @@ class Following:
             )
         self._screen.say("Ctrl-C: cancelling the call; once more leaves at once")
         try:
-            self._desk.cancel(self._call.id, "cancelled with Ctrl-C")
+            self._desk.cancel(self._call.id, "Ctrl-C in the terminal")
         except Stop as stop:
             if stop.more.get("status") != 409:  # it has just ended; its last facts are on their way
                 raise
@@ -136,6 +134,7 @@ class Following:
             self._cannot_answer(question)
             return
         self._screen.close()
+        self._screen.say("(Ctrl-D declines, Ctrl-C cancels the call)")
 
         def ask(prompt: str) -> str | None:
             return self._line(prompt, question, pump)
@@ -150,7 +149,12 @@ class Following:
         print(prompt, end="", file=sys.stderr, flush=True)
         call = self._call
         assert call is not None
-        line = pump.line(lambda: question.id in call.open, self._take)
+
+        def handle(item: Item | None) -> None:
+            print(file=sys.stderr)  # the prompt stands on this line
+            self._take(item)
+
+        line = pump.line(lambda: question.id in call.open, handle)
         if line is None:
             print(file=sys.stderr)
         return line

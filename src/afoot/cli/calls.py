@@ -36,6 +36,7 @@ class Filter:
 
 def calls(
     text: str = "",
+    /,
     *,
     which: Annotated[Filter, Parameter(name="*")] = Filter(),  # noqa: B008
     at: At = "",
@@ -61,7 +62,7 @@ def calls(
     return 0
 
 
-def log(call: str, *, at: At = "", json: Json = False) -> int:
+def log(call: str, /, *, at: At = "", json: Json = False) -> int:
     """Print a call's history: its facts, one a line, with the seconds since it was opened.
 
     Args:
@@ -80,7 +81,7 @@ def log(call: str, *, at: At = "", json: Json = False) -> int:
     return 0
 
 
-def cancel(call: str, *, reason: str = "", at: At = "", json: Json = False) -> int:
+def cancel(call: str, /, *, reason: str = "", at: At = "", json: Json = False) -> int:
     """Ask a call to stop.
 
     Args:

@@ -130,10 +130,11 @@ class Bar:
         self._began = time.monotonic()
 
     def fact(self, call: Call, fact: Fact) -> None:
+        if isinstance(fact, Finished):
+            self.close()
         for text in lines(call, fact):
             self.say(text)
         if isinstance(fact, Finished):
-            self.close()
             show_result(fact)
         elif isinstance(fact, Opened | Started | Answered):
             self._show(call)
@@ -219,7 +220,7 @@ def lines(call: Call, fact: Fact) -> Iterator[str]:
         case Answered():
             yield f"answered: {told(fact)[1]}"
         case CancelRequested():
-            yield f"cancelling: {fact.reason}"
+            yield f"cancelling: {clean(fact.reason)}"
         case Finished():
             yield from _ended(call, fact)
         case _:
@@ -235,14 +236,15 @@ def show_result(end: Finished) -> None:
 
 
 def _ended(call: Call, end: Finished) -> Iterator[str]:
+    outcome = end.outcome.replace("_", " ")
     after = f"after {lasting(end.at - call.opened.at)}"
     if end.failure is not None:
-        yield f"{end.outcome.replace('_', ' ')} {after}: {end.failure.message}"
+        yield f"{outcome} {after}: {clean(end.failure.message).removeprefix(f'{outcome}: ')}"
         if end.failure.retryable:
             wait = end.failure.retry_after_s
             yield f"it may be tried again{f' in {lasting(wait)}' if wait else ''}"
     else:
-        yield f"{end.outcome.replace('_', ' ')} {after}"
+        yield f"{outcome} {after}"
 
 
 def _plain(thing: object) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def config(*, file: Annotated[Path | None, Parameter(name="--config")] = None, j
     return 0
 
 
-def init(folder: Path = Path(), *, json: Json = False) -> int:
+def init(folder: Path = Path(), /, *, json: Json = False) -> int:
     """Write an afoot.toml with every setting, and a tools.py to start from; nothing is overwritten.
 
     Args:

@@ -9,7 +9,7 @@ from afoot.cli.typed import described
 from afoot.observe.terminal import cut
 
 
-def tools(name: str = "", *, at: At = "", json: Json = False) -> int:
+def tools(name: str = "", /, *, at: At = "", json: Json = False) -> int:
     """List the tools, or show one with its arguments.
 
     Args:
@@ -50,8 +50,8 @@ def status(*, at: At = "", json: Json = False) -> int:
     if health.get("why"):
         print(f"  history: {health['why']}")
     print(f"  {_count(len(living), 'live call')}, {_count(asks, 'open question')}")
-    for line in table(living, width()) if living else ():
-        print(f"  {cut(line, width() - 2) if line.endswith(' ') else line}")
+    for line in table(living, width() - 2) if living else ():
+        print(f"  {line}")
     return 0
 
 

@@ -48,7 +48,7 @@ class View(Protocol):
     def close(self) -> None: ...
 
 
-def watch(call: str = "", *, at: At = "", json: Json = False) -> int:
+def watch(call: str = "", /, *, at: At = "", json: Json = False) -> int:
     """Watch all calls live, or one call to its end; Ctrl-C leaves, and cancels nothing.
 
     Args:

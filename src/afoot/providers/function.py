@@ -251,7 +251,9 @@ class FunctionProvider:
             if ctx._asking:
                 stop(ctx, "the call is over")
         if type(value) is str and function.output.is_plain and value.isascii():
-            return Result(Raw(b'[{"type":"text","text":' + _encode(value) + b"}]"))  # the commonest, in one step
+            return Result(
+                Raw(b'[{"type":"text","text":' + _encode(value) + b"}]")
+            )  # the commonest, in one step
         return function.output.encode(value)
 
     def _begin(self, function: FunctionTool, named: dict[str, Any], run: Run) -> tuple[Context, Lane]:

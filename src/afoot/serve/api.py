@@ -9,11 +9,12 @@ from math import ceil
 from msgspec import Struct
 
 from afoot.serve import calls, feed, openapi, questions, tools
+from afoot.serve.asgi import Receive, Scope, Send
 from afoot.serve.calls import resolve
 from afoot.serve.follow import follow, wanted
 from afoot.serve.guard import Denied, Guard
+from afoot.serve.http import Reply
 from afoot.serve.openapi import PATH_PART, Route
-from afoot.serve.reply import Receive, Reply, Scope, Send
 from afoot.serve.request import Request, Wrong, explained
 from afoot.serve.site import Site
 from afoot.serve.view import CallView, encode

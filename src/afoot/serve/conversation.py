@@ -1,21 +1,39 @@
 """One request that follows one call: what is sent for it, and when; on every era and transport."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import UNSET
 
 from afoot.core.call import Series
-from afoot.core.facts import Answered, Asked, Fact, Finished, Logged, Question, Reading, Reported
+from afoot.core.facts import (
+    NOTHING,
+    Answered,
+    Asked,
+    Fact,
+    Finished,
+    Logged,
+    Opened,
+    Question,
+    Reading,
+    Released,
+    Reported,
+    Started,
+)
 from afoot.core.notices import notice, stages
 from afoot.core.ports import Handle
-from afoot.engine.bell import Bell
-from afoot.engine.live import Live, Taken
+from afoot.engine.engine import Submission
+from afoot.engine.live import Follower, Live
+from afoot.errors import CallerError
+from afoot.serve.asgi import Leaving
 from afoot.serve.site import Site
 from afoot.wire import messages
 from afoot.wire.messages import FrameMeta, ProgressMeta, Wanted
 
 QUIET_S = 2.0  # no notice of ours before a call is this old (T5)
+BIG = 900_000  # official clients take at most 1 MiB as one event of a stream
+_SILENT = (Opened, Started, Released)  # facts that no caller is told of
 
 
 class Outlet(Protocol):
@@ -23,6 +41,7 @@ class Outlet(Protocol):
 
     gone: bool
     streaming: bool
+    leaving: Leaving | None
 
     async def send(self, frames: Sequence[bytes]) -> None: ...
 
@@ -30,15 +49,22 @@ class Outlet(Protocol):
 
     async def keep_alive(self) -> None: ...
 
+    def watch(self, ring: Callable[[], object]) -> None: ...
+
 
 class Manner(Protocol):
-    """How an era asks its caller, tells it the end, and takes its leaving."""
+    """How an era asks its caller and takes its leaving; `capped`: a large result cannot go on a stream."""
+
+    capped: bool
+    modern: bool
 
     def ask(self, talk: "Conversation", asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """Frames that ask, and the last frame if asking ends this request."""
         ...
 
-    def end(self, talk: "Conversation", end: Finished, streamed: bool) -> bytes: ...
+    def postpone(self, talk: "Conversation") -> bytes:
+        """The last frame in place of a result that is too large for the stream."""
+        ...
 
     def settled(self, talk: "Conversation", fact: Answered) -> list[bytes]:
         """Frames for a question that was answered."""
@@ -53,13 +79,12 @@ class Conversation:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_first", "_opened", "_sent", "_stages", "_timer", "bell", "caller", "extra", "live", "manner",
+        "_opened", "_sent", "_stages", "_timer", "_told", "bell", "caller", "extra", "live", "manner",
         "outlet", "round", "series", "site", "stopped", "want",
     )  # fmt: skip
 
     live: Live
     series: Series
-    _stages: bool
 
     def __init__(self, site: Site, want: Wanted, caller: str, outlet: Outlet, manner: Manner) -> None:
         self.site = site
@@ -67,73 +92,121 @@ class Conversation:
         self.caller = caller
         self.outlet = outlet
         self.manner = manner
-        self.bell = Bell()
+        self.bell = asyncio.Event()
         self.round = 0
         self.stopped = False
         self.extra: list[bytes] = []  # frames that no fact of the call stands for
-        self._first = True
+        self._told = False  # whether the caller knows which call this is
+        self._stages = False
         self._timer: Handle | None = None
         self._opened = self._sent = site.engine.clock.now()
+
+    def open(self, headers: Mapping[str, str] | None = None) -> None:
+        """Open the call that is wanted; raises Fault."""
+        site, want = self.site, self.want
+        found = site.engine.catalog.known.get(want.name)
+        if found is None or want.answers or found[1].requires or b"x-mcp-header" in bytes(found[1].definition):
+            self.live = site.open(want, self.caller, headers)
+        else:
+            if len(want.arguments) > site.settings.max_arguments_bytes:
+                raise site.too_large()
+            submission = Submission(
+                want.name, want.arguments, self.caller, want.budget.idle_s, want.budget.left_s
+            )
+            try:
+                self.live = site.engine.submit(submission)
+            except CallerError as error:
+                raise site.refusal(error) from None
+        self.live.attached = 1
 
     def stop(self) -> None:
         """End this request without an answer: its caller has cancelled it."""
         self.stopped = True
-        self.bell.ring()
+        self.bell.set()
 
-    async def hold(self, live: Live) -> None:
+    async def hold(self) -> None:
         """Send what the call has to say until it ends, or asks in a way that ends this request."""
-        self.live = live
-        self.series = live.series.fork()
+        site, live, outlet = self.site, self.live, self.outlet
+        engine = site.engine
+        self.series = Series(live.series.last, live.series.total)
         self._stages = live.tool.lifecycle == "stages" and self.want.token is not UNSET
-        hz = None if self.want.token is UNSET else self.site.settings.progress_hz
-        with self.site.engine.follow(live, self.bell.ring, hz) as follower:
-            done = await self._begin()
+        hz = None if self.want.token is UNSET else site.settings.progress_hz
+        follower = Follower(live, self.bell.set, engine.clock, hz)
+        site.young[id(self)] = self.settle
+        if not site.aging:
+            site.age()
+        try:
+            done = bool(live.call.end or live.call.open) and await self._begin()
             while not done:
                 await self.bell.wait()
-                done = await self._turn(follower.take())
-        if self._timer is not None:
-            self._timer.cancel()
-        live.series.last, live.series.total = self.series.last, self.series.total
-        live.series.repaired += self.series.repaired
+                self.bell.clear()
+                done = await self._turn(follower)
+        finally:
+            follower.close()
+            site.young.pop(id(self), None)
+            if self._timer is not None:
+                self._timer.cancel()
+            if outlet.leaving is not None:
+                outlet.leaving.close()
+                outlet.leaving = None
+            live.series.last, live.series.total = self.series.last, self.series.total
+            live.series.repaired += self.series.repaired
+
+    def settle(self) -> None:
+        """The call is not one of the many that end at once: watch its caller, and mind its silence."""
+        self.outlet.watch(self.bell.set)
+        self._arm()
 
     async def _begin(self) -> bool:
         """What a call that is not new has to say at once: its end, or what it still asks."""
         call = self.live.call
-        if call.end is not None and any(type(entry.fact) is Finished for entry in self.live.backlog):
-            await self.outlet.finish((), self.manner.end(self, call.end, self.outlet.streaming))
-            return True
-        self._arm()
-        if not call.open:
+        if call.end is not None:
+            if any(type(entry.fact) is Finished for entry in self.live.backlog):
+                await self.outlet.finish((), self._end(call.end, self.outlet.streaming))
+                return True
             return False
         frames, last = self.manner.ask(self, list(call.open.values()))
         return await self._give(frames, last)
 
-    async def _turn(self, taken: Taken) -> bool:
+    async def _turn(self, follower: Follower) -> bool:
         """Send what is new; True when that was the last."""
         if self.stopped or self.outlet.gone:
             if not self.stopped:
                 self.manner.left(self)
             await self.outlet.finish((), None)
             return True
+        taken = follower.take()
         frames = self.extra
         self.extra = []
         asked: list[Question] = []
-        end: Finished | None = None
-        for item in taken.items:
-            if type(item) is Finished:
-                end = item
-            elif type(item) is Asked and item.question.id in self.live.call.open:
-                asked.append(item.question)
-            elif type(item) is Answered:
-                frames += self.manner.settled(self, item)
-            self._show(item, frames, taken.gap)
         last: bytes | None = None
-        if end is not None:
-            last = self.manner.end(self, end, bool(frames) or self.outlet.streaming)
-        elif asked:
+        token = self.want.token
+        for item in taken.items:
+            if isinstance(item, Reading) and self._told and isinstance(token, int | str):
+                frames.append(messages.progress(token, self.series, item))
+                self._stages = False
+            elif type(item) is Finished and not self._stages:
+                last = self._end(item, bool(frames) or self.outlet.streaming)
+            elif type(item) not in _SILENT or self._stages:
+                last = self._show(item, frames, asked, taken.gap) or last
+        if last is None and asked:
             more, last = self.manner.ask(self, asked)
             frames += more
-        return await self._give(frames, last)
+        if last is not None:
+            await self.outlet.finish(frames, last)
+            return True
+        return await self._give(frames, None)
+
+    def _end(self, end: Finished, streamed: bool) -> bytes:
+        """The last frame; a result too large for the stream is fetched by another request."""
+        live, manner = self.live, self.manner
+        info = self.site.info if manner.modern else NOTHING
+        last = messages.result(self.want, live.call, end, modern=info, unrecorded=live.unrecorded)
+        if len(last) > BIG and streamed and manner.capped:
+            return manner.postpone(self)
+        if self.round == live.round:
+            live.attached -= 1
+        return last
 
     async def _give(self, frames: list[bytes], last: bytes | None) -> bool:
         if last is not None:
@@ -144,24 +217,30 @@ class Conversation:
             self._sent = self.site.engine.clock.now()
         elif self._timer is None:
             await self._tend()
-        if self._timer is None:
-            self._arm()
         return False
 
-    def _show(self, item: Fact | Reading, frames: list[bytes], gap: int) -> None:
-        """Add the frames that this item means to this caller."""
+    def _show(
+        self, item: Fact | Reading, frames: list[bytes], asked: list[Question], gap: int
+    ) -> bytes | None:
+        """Add the frames that this item means to this caller; the last frame, if it is the end."""
         want = self.want
-        if type(item) is Logged:
+        if isinstance(item, Asked) and item.question.id in self.live.call.open:
+            asked.append(item.question)
+        elif isinstance(item, Answered):
+            frames += self.manner.settled(self, item)
+        elif isinstance(item, Logged):
             if messages.wants_log(want.level, item.level):
                 frames.append(messages.log(item))
-        elif isinstance(want.token, int | str):
-            if isinstance(item, Reading):
-                self._progress(item, messages.told(item, self.live.call, want.partial), frames)
-            elif isinstance(item, Reported):
-                self._content(item, frames, gap)
-            elif self._stages:
-                for stage in stages(item):
-                    self._progress(stage, FrameMeta(progress=ProgressMeta(source="engine")), frames)
+        elif isinstance(item, Reading):
+            self._progress(item, messages.told(item, self.live.call, want.partial), frames)
+        elif isinstance(item, Reported):
+            self._content(item, frames, gap)
+        elif self._stages:
+            for stage in stages(item):
+                self._progress(stage, FrameMeta(progress=ProgressMeta(source="engine")), frames)
+        if isinstance(item, Finished):
+            return self._end(item, bool(frames) or self.outlet.streaming)
+        return None
 
     def _content(self, item: Reported, frames: list[bytes], gap: int) -> None:
         meta = messages.told(item, self.live.call, self.want.partial)
@@ -174,14 +253,15 @@ class Conversation:
         self._progress(Reading(item.at, item.progress, item.total, item.message), meta, frames)
 
     def _progress(self, reading: Reading, meta: FrameMeta | None, frames: list[bytes]) -> None:
-        if self._first:  # the first frame says which call this is, for whoever loses the stream
-            self._first = False
+        token = self.want.token
+        if not isinstance(token, int | str):
+            return
+        if not self._told:  # the first frame says which call this is, for whoever loses the stream
+            self._told = True
             meta = meta or FrameMeta()
             meta.call = self.live.call.id
         if reading.source == "tool":
             self._stages = False
-        token = self.want.token
-        assert isinstance(token, int | str)
         frames.append(messages.progress(token, self.series, reading, meta))
 
     async def _tend(self) -> None:
@@ -190,15 +270,17 @@ class Conversation:
         settings = self.site.settings
         if not self.outlet.streaming and now - self._opened >= settings.sse_after_s:
             await self.outlet.keep_alive()
-        if now - self._sent < min(settings.notice_s, settings.keepalive_s):
-            return
-        if self.want.token is not UNSET and now - self.live.call.opened.at >= QUIET_S:
+        if now - self._sent >= min(settings.notice_s, settings.keepalive_s):
             frames: list[bytes] = []
-            self._show(notice(self.live.call, now), frames, 0)
-            await self.outlet.send(frames)
-        else:
-            await self.outlet.keep_alive()
-        self._sent = now
+            if now - self.live.call.opened.at >= QUIET_S:
+                told = notice(self.live.call, now)
+                self._progress(told, messages.told(told, self.live.call, False), frames)
+            if frames:
+                await self.outlet.send(frames)
+            else:
+                await self.outlet.keep_alive()
+            self._sent = now
+        self._arm()
 
     def _arm(self) -> None:
         """One lazy timer a request: when it fires, it is seen whether anything is due."""
@@ -210,4 +292,4 @@ class Conversation:
 
     def _rouse(self) -> None:
         self._timer = None
-        self.bell.ring()
+        self.bell.set()

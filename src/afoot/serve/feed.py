@@ -16,7 +16,7 @@ from afoot.engine.bell import Bell
 from afoot.engine.live import Live
 from afoot.engine.watch import KEPT, Watcher
 from afoot.errors import StoreError
-from afoot.serve.reply import Leaving
+from afoot.serve.asgi import Leaving
 from afoot.serve.request import Request
 from afoot.serve.view import CallView, QuestionView, encode, question, view
 from afoot.wire import sse
@@ -96,10 +96,10 @@ class _Feed:
         """Go on behind the last event, if its place is still kept; else begin with what there is now."""
         why = await self._cannot_resume(last)
         if why is None:
-            await self._reply.events(sse.comment("resumed"))
+            await self._reply.push(sse.comment("resumed"))
             return
         frames = sse.frame(encode({"reason": why}), "reset") if last else b""
-        await self._reply.events(frames + self._snapshot())
+        await self._reply.push(frames + self._snapshot())
 
     async def turn(self) -> None:
         """Send what is new, and wait for more; never sooner than a frame's time after the last."""
@@ -112,7 +112,7 @@ class _Feed:
             self._quiet_since = began
             frame = sse.comment("alive")
         if frame:
-            await self._reply.events(frame)
+            await self._reply.push(frame)
             await asyncio.sleep(max(0.0, began + 1 / HZ - clock.now()))
         # Readings ring no bell: while calls live they are looked for.
         wait_s = 1 / HZ if self._engine.calls() else self._site.settings.keepalive_s

@@ -8,7 +8,7 @@ from afoot.core.facts import Entry, Finished, Reading, Sample
 from afoot.engine.bell import Bell
 from afoot.engine.live import Follower, Live
 from afoot.errors import StoreError
-from afoot.serve.reply import Leaving
+from afoot.serve.asgi import Leaving
 from afoot.serve.request import Request, Wrong
 from afoot.serve.view import ReadingEvent, encode
 from afoot.wire import sse
@@ -111,7 +111,7 @@ class _Stream:
         now = self._clock.now()
         if frames or now - self._sent >= self._beat_s:
             self._sent = now
-            await self._reply.events(b"".join(frames) or sse.comment("alive"))
+            await self._reply.push(b"".join(frames) or sse.comment("alive"))
 
     async def _facts(self, after: int, until: int) -> list[Entry]:
         """The facts behind `after`, however long ago they fell out of memory."""

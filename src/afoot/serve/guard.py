@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from afoot.serve.reply import Scope, header
+from afoot.serve.asgi import Scope, header
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 

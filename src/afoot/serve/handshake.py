@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from afoot.core.facts import NOTHING, Answer, Answered, Finished, Question
+from afoot.core.facts import NOTHING, Answer, Answered, Question
 from afoot.engine.live import Live
 from afoot.errors import AfootError, ToolError
 from afoot.serve.conversation import Conversation, Outlet
@@ -25,6 +25,8 @@ class Session:
         """`dies`: the transport's end is the caller's end, and ends its calls."""
         self._site = site
         self._dies = dies
+        self.capped = False
+        self.modern = False
         self.caller = caller
         self.version = ""
         self.capabilities = Capabilities()
@@ -72,11 +74,6 @@ class Session:
         except AfootError:
             self._site.count("answers too late")
 
-    def left_by(self, request: Id | None | UnsetType) -> None:
-        """The stream of a request is gone; whoever writes to it is to notice."""
-        if isinstance(request, int | str) and request in self._talks:
-            self._talks[request].bell.ring()
-
     def close(self, reason: str) -> None:
         """The connection is over."""
         for talk in list(self._talks.values()):
@@ -94,9 +91,9 @@ class Session:
                 self._site.engine.answer(one.id, Answer("decline", by="engine"))
         return frames, None
 
-    def end(self, talk: Conversation, end: Finished, streamed: bool) -> bytes:
-        """The result, in one piece."""
-        return messages.result(talk.want, talk.live.call, end, unrecorded=talk.live.unrecorded)
+    def postpone(self, talk: Conversation) -> bytes:
+        """Not in this era: a large result goes as one event."""
+        raise AssertionError("a handshake-era stream is not capped")
 
     def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
         """Withdraw a question that somebody else has answered (A5)."""
@@ -136,10 +133,10 @@ class Session:
             raise Fault(INVALID_REQUEST, f"id: {want.id!r} is the id of a request that still runs")
         self._one_token(want)
         talk = Conversation(self._site, want, self.caller, outlet, self)
-        talk.live = self._site.open(want, self.caller)
+        talk.open()
         self._talks[want.id] = talk
         try:
-            await talk.hold(talk.live)
+            await talk.hold()
         finally:
             del self._talks[want.id]
             self._asked = {number: known for number, known in self._asked.items() if known[0] is not talk}
@@ -162,4 +159,4 @@ class Session:
             return
         talk.extra.append(self._put(talk, asked, tries))
         self._site.count("answers refused")
-        talk.bell.ring()
+        talk.bell.set()

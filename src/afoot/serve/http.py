@@ -1,40 +1,127 @@
-"""MCP over HTTP: one POST is one exchange, and here it finds its era."""
+"""MCP over HTTP: one POST is one exchange, and here it finds its era and gets its one answer."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from afoot.engine.bell import Bell
+from afoot.serve.asgi import Leaving, Receive, Scope, Send, accepts, read_rest, too_large
+from afoot.serve.conversation import Conversation
 from afoot.serve.guard import Denied, Guard
 from afoot.serve.listing import answer_plain, listen
-from afoot.serve.modern import Modern, serve_call
-from afoot.serve.reply import Leaving, Receive, Reply, Scope, Send, header, read_body
-from afoot.serve.sessions import Sessions, accepts
+from afoot.serve.modern import Modern, resume
 from afoot.serve.site import Site
-from afoot.wire import jsonrpc, mcp, mcp_2025, messages
+from afoot.wire import mcp, mcp_2025, messages, sse
 from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault
+from afoot.wire.messages import Wanted
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+JSON = (b"content-type", b"application/json")
+SMALL = 16_384  # what certainly fits into the socket's buffer: writing it never waits
 _MODERN = Modern(cancels=True, capped=True)
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+
+
+class Reply(Struct, eq=False):
+    """An outlet on HTTP: it becomes an event stream at the first frame that is not the last."""
+
+    transmit: Send
+    stuck_s: float
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    receive: Receive | None = None
+    gone: bool = False
+    streaming: bool = False
+    leaving: Leaving | None = None
+
+    def add(self, header: tuple[bytes, bytes]) -> None:
+        """Put a header on whatever is answered."""
+        self.headers = (*self.headers, header)
+
+    def watch(self, ring: Callable[[], object]) -> None:
+        """Ring when the caller has gone."""
+        if self.receive is not None and self.leaving is None:
+            self.leaving = Leaving(self.receive, self, ring)
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """Send frames as events."""
+        await self.push(b"".join([b"event: message\ndata: " + frame + b"\n\n" for frame in frames]))
+
+    async def finish(self, frames: Sequence[bytes], last: bytes | None) -> None:
+        """Send the last frame; after one send with no more to come, a closing client is no disconnect."""
+        if self.streaming or frames:
+            everything = frames if last is None else [*frames, last]
+            data = b"".join([b"event: message\ndata: " + frame + b"\n\n" for frame in everything])
+            if not self.gone:
+                await self.push(data, more=False)
+        elif last is None:
+            await self.json(204, b"")
+        else:
+            head = [JSON, (b"content-length", b"%d" % len(last)), *self.headers]
+            await self.transmit({"type": "http.response.start", "status": 200, "headers": head})
+            await self.transmit({"type": "http.response.body", "body": last})
+
+    async def keep_alive(self) -> None:
+        """A comment: bytes for whoever stands between, no event."""
+        await self.push(sse.comment("alive"))
+
+    async def json(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+        """Answer at once and whole."""
+        kind = (JSON,) if body else ()
+        head = [*kind, (b"content-length", b"%d" % len(body)), *self.headers, *headers]
+        await self.transmit({"type": "http.response.start", "status": status, "headers": head})
+        await self.transmit({"type": "http.response.body", "body": body})
+
+    async def push(self, data: bytes, *, more: bool = True) -> None:
+        """Send a piece of the stream, but wait no longer than `stuck_s` for a reader that takes nothing."""
+        is_first = not self.streaming
+        if is_first:
+            self.streaming = True
+            head = [*sse.HEADERS, *self.headers]
+            await self.transmit({"type": "http.response.start", "status": 200, "headers": head})
+        piece = {"type": "http.response.body", "body": data, "more_body": more}
+        if is_first and len(data) <= SMALL:
+            await self.transmit(piece)
+            return
+        try:
+            async with asyncio.timeout(self.stuck_s):
+                await self.transmit(piece)
+        except TimeoutError:
+            self.gone = True
+
+
+class Era(Protocol):
+    """Serves the requests of the handshake era."""
+
+    async def serve(self, scope: Scope, receive: Receive, reply: Reply) -> None: ...
 
 
 class Http:
     """The ASGI application of a gateway: `/mcp` here, everything else by `routes`."""
 
-    def __init__(self, site: Site, guard: Guard, routes: App) -> None:
+    def __init__(self, site: Site, guard: Guard, sessions: Era, routes: App) -> None:
         self._site = site
         self._guard = guard
+        self._sessions = sessions
         self._routes = routes
-        self.sessions = Sessions(site)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] != "/mcp":
             await self._routes(scope, receive, send)
             return
-        reply = Reply(send, self._site.settings.stuck_s)
+        guard, reply = self._guard, Reply(send, self._site.settings.stuck_s, (), receive)
+        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         try:
-            self._guard.mcp(scope)
-            await self._mcp(scope, receive, reply)
+            if headers.get("host") not in guard.hosts or "origin" in headers or guard.mcp_token:
+                guard.mcp(scope)
+            if headers.get("mcp-protocol-version", mcp_2025.LATEST) in mcp_2025.VERSIONS:
+                await self._sessions.serve(scope, receive, reply)
+            elif scope["method"] != "POST":
+                await reply.json(405, b"", (b"allow", b"POST"))
+            else:
+                await self._post(scope, headers, receive, reply)
         except Fault as fault:
             await reply.json(fault.status, messages.error(fault))
         except Denied as denied:
@@ -42,74 +129,101 @@ class Http:
         except ConnectionResetError:
             pass  # the caller left before it had said everything
 
-    async def _mcp(self, scope: Scope, receive: Receive, reply: Reply) -> None:
-        version = header(scope, b"mcp-protocol-version")
-        if version is None or version.decode("latin-1") in mcp_2025.VERSIONS:
-            await self.sessions.serve(scope, receive, reply)
-        elif scope["method"] != "POST":
-            await reply.json(405, b"", (b"allow", b"POST"))
-        else:
-            await self._post(scope, receive, reply)
-
-    async def _post(self, scope: Scope, receive: Receive, reply: Reply) -> None:
+    async def _post(self, scope: Scope, headers: dict[str, str], receive: Receive, reply: Reply) -> None:
         """One request of 2026-07-28."""
-        accepts(scope)
-        message = jsonrpc.read(await read_body(scope, receive, self._site.settings.max_body_bytes))
+        site = self._site
+        limit = site.settings.max_body_bytes
+        if not headers.get("content-type", "").startswith("application/json"):
+            raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
+        if headers.get("accept") != "application/json, text/event-stream":
+            accepts(headers.get("accept", ""))
+        message = await receive()
+        body = message.get("body", b"")
+        if message.get("more_body") or message["type"] != "http.request":
+            body = await read_rest(message, receive, limit)
+        if len(body) > limit:
+            raise too_large(limit)
+        asked = mcp.read(body, headers)
+        if len(headers) != len(scope["headers"]):
+            _once(scope)
+        if type(asked) is not Wanted:
+            await self._plain(asked, headers, reply)
+            return
+        talk = Conversation(site, asked, "local", reply, _MODERN)
+        try:
+            if asked.state is None:
+                talk.open(headers)
+            else:
+                await resume(talk)
+        except Fault as fault:
+            fault.id = asked.id
+            raise
+        await talk.hold()
+
+    async def _plain(self, message: Envelope, headers: dict[str, str], reply: Reply) -> None:
+        """A request that starts no call."""
         if message.is_notification:
-            await self._notified(scope, reply)
+            await self._notified(headers, reply)
             return
         if message.is_response:
             raise Fault(INVALID_REQUEST, "a response is no request; send answers as inputResponses")
-        try:
-            await self._request(message, _headers(scope), receive, reply)
-        except Fault as fault:
-            fault.id = message.id if isinstance(message.id, int | str) else None
-            raise
-
-    async def _request(
-        self, message: Envelope, headers: dict[str, str], receive: Receive, reply: Reply
-    ) -> None:
-        if message.method == "tools/call":
-            want = mcp.read_call(message, headers)
-            self._site.check_params(want, headers)
-            talk = await serve_call(self._site, want, "local", reply, _MODERN)
-            leaving = Leaving(receive, reply, talk.bell.ring)
-            try:
-                await talk.hold(talk.live)
-            finally:
-                leaving.close()
-        elif message.method == "subscriptions/listen":
-            await self._listen(message, headers, receive, reply)
-        else:
-            mcp.read_plain(message, headers)
-            await reply.json(200, answer_plain(self._site, message))
-
-    async def _listen(
-        self, message: Envelope, headers: dict[str, str], receive: Receive, reply: Reply
-    ) -> None:
-        wanted = mcp.read_listen(message, headers)
         assert isinstance(message.id, int | str)
-        bell = Bell()
-        leaving = Leaving(receive, reply, bell.ring)
         try:
-            await listen(self._site, message.id, wanted, reply, bell, lambda: reply.gone)
-        finally:
-            leaving.close()
+            if message.method != "subscriptions/listen":
+                mcp.read_plain(message, headers)
+                await reply.json(200, answer_plain(self._site, message))
+                return
+            wanted = mcp.read_listen(message, headers)
+        except Fault as fault:
+            fault.id = message.id
+            raise
+        bell = Bell()
+        reply.watch(bell.ring)
+        await listen(self._site, message.id, wanted, reply, bell)
 
-    async def _notified(self, scope: Scope, reply: Reply) -> None:
+    async def _notified(self, headers: dict[str, str], reply: Reply) -> None:
         """A notification is taken and dropped: this era has none that a client sends over HTTP."""
-        version = (header(scope, b"mcp-protocol-version") or b"").decode("latin-1")
+        version = headers.get("mcp-protocol-version", "")
         if version != mcp.VERSION:
             raise mcp.unsupported(version)
         await reply.json(202, b"")
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    """The request's headers as text; a routing header that stands twice is refused."""
-    headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
-    if len(headers) != len(scope["headers"]):
-        names = [key for key, _ in scope["headers"]]
-        for name in _ROUTING:
-            if names.count(name) > 1:
-                raise Fault(mcp.HEADER_MISMATCH, f"header {name.decode()}: stands more than once")
-    return headers
+class Joined:
+    """A transport that keeps the head of a response until its body comes, which is always at once.
+
+    The two then travel in one system call and one packet.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._head = b""
+        self._transport = transport
+        self._write = transport.write
+        self.is_closing: Callable[[], bool] = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Write, with the head that waits."""
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n") and b" 100 " not in data[:14]:
+            self._head = data
+            return
+        self._write(data)
+
+    def close(self) -> None:
+        """Close, with nothing left behind."""
+        if self._head:
+            self._write(self._head)
+            self._head = b""
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def _once(scope: Scope) -> None:
+    """A routing header, or one that mirrors an argument, may not stand twice; raises Fault."""
+    names = [key for key, _ in scope["headers"]]
+    for name in names:
+        if names.count(name) > 1 and (name in _ROUTING or name.startswith(b"mcp-param-")):
+            raise Fault(mcp.HEADER_MISMATCH, f"header {name.decode('latin-1')}: stands more than once")

@@ -1,7 +1,5 @@
 """Requests of 2026-07-28 that start no call: who we are, what tools there are, and being told of changes."""
 
-from collections.abc import Callable
-
 from msgspec import Raw
 
 from afoot.engine.bell import Bell
@@ -39,9 +37,7 @@ def definitions(site: Site) -> list[Raw]:
     return [tool.definition for tool in site.engine.catalog]
 
 
-async def listen(
-    site: Site, request: Id, wanted: Filter, outlet: Outlet, bell: Bell, left: Callable[[], bool]
-) -> None:
+async def listen(site: Site, request: Id, wanted: Filter, outlet: Outlet, bell: Bell) -> None:
     """Hold a stream open and tell of every change of the list of tools, until it is left or we close."""
     catalog = site.engine.catalog
     forget = catalog.listen(bell.ring)
@@ -49,14 +45,14 @@ async def listen(
     seen = catalog.version
     try:
         await outlet.send([acknowledged(request, wanted)])
-        while not (outlet.gone or left()) and site.engine.closing is None:
+        while not outlet.gone and not bell.cracked and site.engine.closing is None:
             await site.bell_or_beat(bell)
             if wanted.toolsListChanged and catalog.version != seen:
                 seen = catalog.version
                 await outlet.send([mcp.notice("notifications/tools/list_changed", request)])
             elif not outlet.gone:
                 await outlet.keep_alive()
-        await outlet.finish((), None if left() else mcp.listen_over(request, site.info))
+        await outlet.finish((), None if bell.cracked else mcp.listen_over(request, site.info))
     finally:
         site.bells.remove(bell)
         forget()

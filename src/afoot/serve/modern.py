@@ -2,27 +2,27 @@
 
 from collections.abc import Sequence
 
-from afoot.core.facts import Answer, Answered, Finished, Question
+from afoot.core.facts import Answer, Answered, Question
 from afoot.engine.live import Live
 from afoot.errors import AfootError, ToolError
-from afoot.serve.conversation import Conversation, Outlet
+from afoot.serve.conversation import Conversation
 from afoot.serve.site import Site
 from afoot.wire import mcp, messages
 from afoot.wire.messages import Wanted
 
 ROUNDS = 8  # official clients stop at ten
-BIG = 900_000  # official clients take at most 1 MiB as one event of a stream
 
 
 class Modern:
     """How a 2026-07-28 caller is asked and told."""
 
-    __slots__ = ("cancels", "capped")
+    __slots__ = ("cancels", "capped", "modern")
 
     def __init__(self, *, cancels: bool, capped: bool) -> None:
         """`cancels`: losing the stream cancels the call; `capped`: large results cannot go on a stream."""
         self.cancels = cancels
         self.capped = capped
+        self.modern = True
 
     def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """End the request with what the caller is to find out; what it cannot goes to the operator."""
@@ -34,14 +34,9 @@ class Modern:
             return [], None
         return [], self._round(talk, askable)
 
-    def end(self, talk: Conversation, end: Finished, streamed: bool) -> bytes:
-        """The result; one too large for a stream is fetched by a retry, which is answered as plain JSON."""
-        site, live = talk.site, talk.live
-        last = messages.result(talk.want, live.call, end, modern=site.info, unrecorded=live.unrecorded)
-        if streamed and self.capped and len(last) > BIG:
-            return self._round(talk, [])
-        detach(talk)
-        return last
+    def postpone(self, talk: Conversation) -> bytes:
+        """A round without a question: the client asks again, and is answered as plain JSON."""
+        return self._round(talk, [])
 
     def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
         """A form already returned cannot be withdrawn."""
@@ -77,21 +72,16 @@ def detach(talk: Conversation) -> bool:
     return live.attached <= 0
 
 
-async def serve_call(site: Site, want: Wanted, caller: str, outlet: Outlet, manner: Modern) -> Conversation:
-    """Open a call, or find the one a retry belongs to; raises Fault. What comes back is to be held."""
-    talk = Conversation(site, want, caller, outlet, manner)
-    if want.state is None:
-        talk.live = site.open(want, caller)
-    else:
-        talk.live, mark = await site.find(want, caller)
-        talk.round = mark.round
-        take_answers(site, talk.live, want, caller)
-    live = talk.live
+async def resume(talk: Conversation) -> None:
+    """Find the call that a retry belongs to, and take its answers; raises Fault."""
+    site, want = talk.site, talk.want
+    live, mark = await site.find(want, talk.caller)
+    talk.live, talk.round = live, mark.round
+    take_answers(site, live, want, talk.caller)
     if talk.round > live.round:  # it waited through a restart, so nobody has followed it yet
         live.round, live.attached = talk.round, 0
     if talk.round == live.round:
         live.attached += 1
-    return talk
 
 
 def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
@@ -106,6 +96,3 @@ def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
             site.count("answers refused")
             if not isinstance(error, ToolError | messages.Fault):
                 raise
-
-
-__all__ = ["Modern", "serve_call"]

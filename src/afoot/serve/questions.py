@@ -6,8 +6,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, json
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Question
 from afoot.engine.questions import ACTIONS
-from afoot.engine.recovery import recall
 from afoot.errors import ToolError, UnknownName
+from afoot.serve.calls import resolve
 from afoot.serve.request import Request, Wrong, choice
 from afoot.serve.site import Site
 from afoot.serve.view import QuestionView, question, view
@@ -38,8 +38,8 @@ async def answer(request: Request) -> None:
     """Answer a question; the first answer counts."""
     said = await request.body(Said)
     choice(said.action, "action", ACTIONS)
-    site, name = request.site, request.names["id"]
-    call = await _owner(site, name)
+    site = request.site
+    call, name = await _meant(site, request.names["id"])
     if call.id not in site.engine or call.is_finished:
         raise _closed(call, name)
     content = NOTHING if said.content is UNSET else said.content
@@ -61,16 +61,17 @@ def misfits(asked: Question, content: Raw) -> list[dict[str, str]]:
     ]
 
 
-async def _owner(site: Site, name: str) -> Call:
-    """The call that asked; raises UnknownName with the questions that are open."""
+async def _meant(site: Site, name: str) -> tuple[Call, str]:
+    """The call that asked, and the question's whole id; raises UnknownName with the questions there are."""
     known = [one for live in site.engine.calls() for one in live.call.open]
+    owner, _, number = name.rpartition(".")
     try:
-        call = (await recall(site.engine, name.partition(".")[0])).call
+        call = (await resolve(site, owner)).call
     except UnknownName:
         raise UnknownName("question", name, known) from None
-    if name not in call.questions:
+    if (whole := f"{call.id}.{number}") not in call.questions:
         raise UnknownName("question", name, [*call.questions, *known])
-    return call
+    return call, whole
 
 
 def _closed(call: Call, name: str) -> Wrong:

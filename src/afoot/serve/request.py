@@ -16,8 +16,9 @@ from afoot.errors import (
     ToolError,
     UnknownName,
 )
+from afoot.serve.asgi import Receive, Scope, header, read_body
 from afoot.serve.guard import Denied
-from afoot.serve.reply import Receive, Reply, Scope, header, read_body
+from afoot.serve.http import Reply
 from afoot.serve.site import Site
 from afoot.serve.view import encode
 from afoot.wire.jsonrpc import Fault, place

@@ -1,6 +1,5 @@
 """uvicorn as this gateway uses it: no signal handlers, no access log, and a response leaves in one piece."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from afoot.serve.http import App
+from afoot.serve.http import App, Joined
 
 
 class Server(uvicorn.Server):
@@ -35,32 +34,3 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Begin, writing through a transport that holds heads back."""
         super().connection_made(Joined(transport))  # pyrefly: ignore[bad-argument-type]
-
-
-class Joined:
-    """A transport that keeps the head of a response until its body comes, which is always at once."""
-
-    __slots__ = ("_head", "_transport")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head = b""
-
-    def write(self, data: bytes) -> None:
-        """Write, with the head that waits."""
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n") and b" 100 " not in data[:14]:
-            self._head = data
-            return
-        self._transport.write(data)
-
-    def close(self) -> None:
-        """Close, with nothing left behind."""
-        if self._head:
-            self._transport.write(self._head)
-            self._head = b""
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)

@@ -4,8 +4,9 @@ import secrets
 from contextlib import suppress
 
 from afoot.engine.bell import Bell
+from afoot.serve.asgi import Receive, Scope, accepts, header, read_body
 from afoot.serve.handshake import Session
-from afoot.serve.reply import Leaving, Receive, Reply, Scope, header, read_body
+from afoot.serve.http import Reply
 from afoot.serve.site import Site
 from afoot.wire import jsonrpc, mcp_2025
 from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault
@@ -48,7 +49,7 @@ class Sessions:
             await reply.json(405, b"", (b"allow", b"GET, POST, DELETE"))
 
     async def _post(self, scope: Scope, receive: Receive, reply: Reply) -> None:
-        accepts(scope)
+        accepts((header(scope, b"accept") or b"").decode("latin-1"))
         message = jsonrpc.read(await read_body(scope, receive, self._site.settings.max_body_bytes))
         if message.is_request and message.method == "initialize" and header(scope, b"mcp-session-id") is None:
             await self._open(message, reply)
@@ -59,7 +60,7 @@ class Sessions:
             with suppress(Fault):  # nobody waits for an answer to these
                 (held.session.responded if message.is_response else held.session.notified)(message)
             return
-        await self._request(held, message, receive, reply)
+        await self._request(held, message, reply)
 
     async def _open(self, message: Envelope, reply: Reply) -> None:
         self._expire()
@@ -71,13 +72,11 @@ class Sessions:
         await self._guarded(session, message, reply)
         self._held[key] = Held(session, self._site.engine.clock.now())
 
-    async def _request(self, held: Held, message: Envelope, receive: Receive, reply: Reply) -> None:
+    async def _request(self, held: Held, message: Envelope, reply: Reply) -> None:
         held.busy += 1
-        leaving = Leaving(receive, reply, lambda: held.session.left_by(message.id))
         try:
             await self._guarded(held.session, message, reply)
         finally:
-            leaving.close()
             held.busy -= 1
             held.seen = self._site.engine.clock.now()
 
@@ -97,7 +96,7 @@ class Sessions:
             raise Fault(INVALID_REQUEST, "this session has its stream already", status=409)
         held.streaming = True
         site, bell = self._site, held.bell
-        leaving = Leaving(receive, reply, bell.ring)
+        reply.watch(bell.ring)
         forget = site.engine.catalog.listen(bell.ring)
         site.bells.append(bell)
         try:
@@ -106,7 +105,6 @@ class Sessions:
             held.streaming = False
             site.bells.remove(bell)
             forget()
-            leaving.close()
 
     async def _tell(self, held: Held, reply: Reply) -> None:
         engine = self._site.engine
@@ -144,13 +142,3 @@ class Sessions:
         for key, held in list(self._held.items()):
             if held.seen < old and not held.busy and not held.streaming:
                 del self._held[key]
-
-
-def accepts(scope: Scope) -> None:
-    """A client must take both forms of answer; raises Fault."""
-    accept = header(scope, b"accept") or b""
-    both = b"application/json" in accept and b"text/event-stream" in accept
-    if not both and b"*/*" not in accept:
-        raise Fault(
-            INVALID_REQUEST, "header accept: must have application/json and text/event-stream", status=406
-        )

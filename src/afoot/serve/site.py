@@ -1,6 +1,6 @@
 """What every surface of one gateway shares."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Raw, Struct, json
 
@@ -9,11 +9,13 @@ from afoot.engine.bell import Bell
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall
-from afoot.errors import Refused, UnknownName
+from afoot.errors import CallerError, Refused, UnknownName
 from afoot.wire import bookmark, headers
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.mcp import missing_capability
 from afoot.wire.messages import Wanted, early
+
+YOUNG_S = 0.05  # from this age on a conversation watches its caller and minds its silence
 
 
 class Site(Struct):
@@ -28,12 +30,13 @@ class Site(Struct):
     instructions: str = ""
     counted: dict[str, int] = {}
     bells: list[Bell] = []  # rung when the gateway closes, so that open streams end
+    young: dict[int, Callable[[], None]] = {}  # conversations that have only begun
+    aging: bool = False
+    info: Raw = Raw()  # who we are, encoded
     mirrored: dict[str, list[headers.Mirror]] = {}  # by tool digest
 
-    @property
-    def info(self) -> Raw:
-        """Who we are, encoded."""
-        return Raw(json.encode({"name": "afoot", "version": self.version}))
+    def __post_init__(self) -> None:
+        self.info = Raw(json.encode({"name": "afoot", "version": self.version}))
 
     def count(self, what: str) -> None:
         """Something odd happened that is worth a number."""
@@ -46,25 +49,42 @@ class Site(Struct):
         await bell.wait()
         timer.cancel()
 
-    def open(self, want: Wanted, caller: str) -> Live:
-        """Start the call that was asked for; raises Fault."""
+    def age(self) -> None:
+        """Settle, in a moment, the conversations that are still held then; most have ended by that time."""
+        self.aging = True
+        self.engine.clock.at(self.engine.clock.now() + YOUNG_S, self._aged)
+
+    def _aged(self) -> None:
+        self.aging = False
+        young, self.young = self.young, {}
+        for settle in young.values():
+            settle()
+
+    def open(self, want: Wanted, caller: str, sent: Mapping[str, str] | None) -> Live:
+        """Start a call that wants more than the ordinary; raises Fault."""
         self._fits(want)
+        if sent is not None:
+            self._check_params(want, sent)
+        early_answers = {key: early(given, caller) for key, given in want.answers.items()}
+        submission = Submission(
+            want.name, want.arguments, caller, want.budget.idle_s, want.budget.left_s, early_answers
+        )
         try:
-            return self.engine.submit(
-                Submission(
-                    want.name,
-                    want.arguments,
-                    caller,
-                    want.budget.idle_s,
-                    want.budget.left_s,
-                    {key: early(given, caller) for key, given in want.answers.items()},
-                )  # fmt: skip
-            )
-        except UnknownName as error:
-            raise Fault(INVALID_PARAMS, f"params.name: {error}", data={"nearest": error.nearest}) from None
-        except Refused as error:
-            data = None if error.retry_after is None else {"retry_after_s": error.retry_after}
-            raise Fault(INTERNAL_ERROR, str(error), data=data, status=503) from None
+            return self.engine.submit(submission)
+        except CallerError as error:
+            raise self.refusal(error) from None
+
+    def refusal(self, error: CallerError) -> Fault:
+        """The protocol's error for a call that was not opened."""
+        if isinstance(error, UnknownName):
+            return Fault(INVALID_PARAMS, f"params.name: {error}", data={"nearest": error.nearest})
+        retry = error.retry_after if isinstance(error, Refused) else None
+        return Fault(INTERNAL_ERROR, str(error), data=retry and {"retry_after_s": retry}, status=503)
+
+    def too_large(self) -> Fault:
+        """The answer to arguments over the limit."""
+        limit = self.settings.max_arguments_bytes
+        return Fault(INVALID_PARAMS, f"params.arguments: over {limit} bytes (raise max_arguments_bytes)")
 
     async def find(self, want: Wanted, caller: str) -> tuple[Live, bookmark.Bookmark]:
         """The call that a retry belongs to; raises Fault."""
@@ -82,7 +102,7 @@ class Site(Struct):
         digest = bookmark.digest(opened.tool, bytes(opened.arguments))
         return bookmark.seal(bookmark.Bookmark(live.call.id, round_number, caller, digest, expires), self.key)
 
-    def check_params(self, want: Wanted, sent: Mapping[str, str]) -> None:
+    def _check_params(self, want: Wanted, sent: Mapping[str, str]) -> None:
         """Arguments that are mirrored in headers must say the same there; raises Fault."""
         try:
             tool = self.engine.catalog.get(want.name)[1]
@@ -95,9 +115,8 @@ class Site(Struct):
             headers.check(wanted, bytes(want.arguments), sent)
 
     def _fits(self, want: Wanted) -> None:
-        limit = self.settings.max_arguments_bytes
-        if len(bytes(want.arguments)) > limit:
-            raise Fault(INVALID_PARAMS, f"params.arguments: over {limit} bytes (raise max_arguments_bytes)")
+        if len(want.arguments) > self.settings.max_arguments_bytes:
+            raise self.too_large()
         try:
             requires: Mapping[str, object] = self.engine.catalog.get(want.name)[1].requires
         except UnknownName:

@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec import UNSET
@@ -14,7 +14,7 @@ from afoot.engine.bell import Bell
 from afoot.serve.conversation import Conversation
 from afoot.serve.handshake import Session
 from afoot.serve.listing import answer_plain, listen
-from afoot.serve.modern import Modern, serve_call
+from afoot.serve.modern import Modern, resume
 from afoot.serve.site import Site
 from afoot.wire import jsonrpc, mcp, messages
 from afoot.wire import mcp_2025 as handshake
@@ -26,13 +26,17 @@ CALLER = "stdio"
 class Line:
     """An outlet on the pipe that all requests share."""
 
-    __slots__ = ("_stuck_s", "_writer", "gone", "streaming")
+    __slots__ = ("_stuck_s", "_writer", "gone", "leaving", "streaming")
 
     def __init__(self, writer: asyncio.StreamWriter, stuck_s: float) -> None:
         self._writer = writer
         self._stuck_s = stuck_s
         self.gone = False
         self.streaming = True
+        self.leaving = None
+
+    def watch(self, ring: Callable[[], object]) -> None:
+        """Nothing: the end of the pipe is seen by whoever reads it."""
 
     async def send(self, frames: Sequence[bytes]) -> None:
         """Write frames as lines, waiting while the pipe is full."""
@@ -88,7 +92,7 @@ class ModernSession:
             self._site.engine.cancel(talk.live, "caller", cancelled.reason or "the caller cancelled it")
             talk.stop()
         elif request in self._listening:
-            self._listening.pop(request).ring()
+            self._listening.pop(request).crack()
 
     def responded(self, message: Envelope) -> None:
         """This era has no requests of ours, so nothing to answer."""
@@ -100,7 +104,7 @@ class ModernSession:
             self._site.engine.cancel(talk.live, "disconnect", reason)
             talk.stop()
         for bell in self._listening.values():
-            bell.ring()
+            bell.crack()
         self._listening.clear()
 
     async def _call(self, message: Envelope, request: Id, outlet: Line) -> None:
@@ -108,17 +112,21 @@ class ModernSession:
         if want.token is not UNSET and any(talk.want.token == want.token for talk in self._talks.values()):
             self._site.count("tokens used twice")
             want.token = UNSET
-        talk = await serve_call(self._site, want, CALLER, outlet, self._manner)
+        talk = Conversation(self._site, want, CALLER, outlet, self._manner)
+        if want.state is None:
+            talk.open()
+        else:
+            await resume(talk)
         self._talks[request] = talk
         try:
-            await talk.hold(talk.live)
+            await talk.hold()
         finally:
             del self._talks[request]
 
     async def _listen(self, message: Envelope, request: Id, outlet: Line) -> None:
         wanted = mcp.read_listen(message, None)
         bell = self._listening[request] = Bell()
-        await listen(self._site, request, wanted, outlet, bell, lambda: request not in self._listening)
+        await listen(self._site, request, wanted, outlet, bell)
         self._listening.pop(request, None)
 
 

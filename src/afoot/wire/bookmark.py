@@ -36,7 +36,8 @@ def unseal(state: str, key: bytes, now: float) -> Bookmark:
     except (Error, ValueError):
         raise _wrong("not one of ours") from None
     tag, body = raw[:TAG_BYTES], raw[TAG_BYTES:]
-    if not hmac.compare_digest(tag, _tag(body, key)):
+    same = urlsafe_b64encode(raw).decode().rstrip("=") == state  # one spelling, and no other
+    if not (hmac.compare_digest(tag, _tag(body, key)) and same):
         raise _wrong("not one of ours, or changed on the way")
     bookmark = msgspec.msgpack.decode(body, type=Bookmark)
     if bookmark.expires < now:
@@ -54,7 +55,10 @@ def match(bookmark: Bookmark, caller: str, digest: str) -> None:
 
 def digest(tool: str, arguments: bytes) -> str:
     """What a bookmark is bound to: the tool and its arguments, whatever their order and spacing."""
-    canonical = msgspec.json.encode(msgspec.json.decode(arguments or b"{}"), order="deterministic")
+    try:
+        canonical = msgspec.json.encode(msgspec.json.decode(arguments or b"{}"), order="deterministic")
+    except RecursionError:
+        raise Fault(INVALID_PARAMS, "params.arguments: nested too deep") from None
     return hashlib.sha256(tool.encode() + b"\0" + canonical).hexdigest()
 
 

@@ -1,5 +1,6 @@
 """JSON-RPC 2.0 envelopes: telling requests, notifications and responses apart, and naming what is wrong."""
 
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -47,13 +48,20 @@ class Fault(Exception):
         self.id: Id | None = None
 
 
-_decoder = msgspec.json.Decoder(Envelope)
+class _Named(Struct):
+    id: Id | None = None
+
+
+ENVELOPE = msgspec.json.Decoder(Envelope)
+_named = msgspec.json.Decoder(_Named)
 
 
 def read(body: bytes | memoryview) -> Envelope:
     """The message in these bytes; raises Fault."""
     try:
-        message = _decoder.decode(body)
+        if not bytes(body).isascii():
+            str(body, "utf-8")  # what is not looked into is not checked by the decoder
+        message = ENVELOPE.decode(body)
     except msgspec.ValidationError as error:
         raise _misfit(body, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -96,4 +104,7 @@ def _with_id(fault: Fault, message: Envelope) -> Fault:
 def _misfit(body: bytes | memoryview, error: msgspec.ValidationError) -> Fault:
     if bytes(body).lstrip()[:1] == b"[":
         return Fault(INVALID_REQUEST, "batches are not supported; send one message at a time")
-    return Fault(INVALID_REQUEST, place(error, "message"))
+    fault = Fault(INVALID_REQUEST, place(error, "message"))
+    with suppress(msgspec.ValidationError):
+        fault.id = _named.decode(body).id
+    return fault

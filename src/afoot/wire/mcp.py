@@ -8,8 +8,18 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from afoot.core.facts import Question
-from afoot.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Envelope, Fault, Id, params
-from afoot.wire.messages import Budget, Capabilities, Notification, Response, Wanted, encode, question
+from afoot.wire import jsonrpc
+from afoot.wire.jsonrpc import ENVELOPE, INVALID_PARAMS, METHOD_NOT_FOUND, Envelope, Fault, Id, params
+from afoot.wire.messages import (
+    Budget,
+    Capabilities,
+    Notification,
+    Response,
+    Wanted,
+    encode,
+    no_arguments,
+    question,
+)
 
 VERSION = "2026-07-28"
 HEADER_MISMATCH = -32020
@@ -72,17 +82,44 @@ _listen = msgspec.json.Decoder(ListenParams)
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
+def read(body: bytes, headers: Mapping[str, str] | None) -> Wanted | Envelope:
+    """The message in these bytes: a `tools/call` ready to be opened, or anything else; raises Fault."""
+    try:
+        message = ENVELOPE.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        message = jsonrpc.read(body)  # it says what is wrong
+    if message.method != "tools/call" or message.jsonrpc != "2.0" or not isinstance(message.id, int | str):
+        return jsonrpc.read(body)
+    try:
+        return read_call(message, headers)
+    except Fault as fault:
+        fault.id = message.id
+        raise
+
+
 def read_call(message: Envelope, headers: Mapping[str, str] | None) -> Wanted:
     """A `tools/call`; raises Fault. Headers None: a transport without them."""
-    asked = params(message, _call)
-    meta = check(message, asked.meta, headers, asked.name)
-    arguments = asked.arguments if bytes(asked.arguments) != b"null" else Raw(b"{}")
+    try:
+        asked = _call.decode(message.params or b"{}")
+    except (msgspec.ValidationError, RecursionError):
+        asked = params(message, _call)  # it says which field is wrong
+    meta, request, arguments = asked.meta, message.id, asked.arguments
+    if (
+        isinstance(meta, UnsetType)
+        or meta.version != VERSION
+        or meta.capabilities is UNSET
+        or headers is None
+        or headers.get("mcp-method") != "tools/call"
+        or headers.get("mcp-protocol-version") != VERSION
+        or headers.get("mcp-name") != asked.name
+    ):
+        meta = check(message, meta, headers, asked.name)  # rung by rung: the first that fails is told
     if bytes(arguments)[:1] != b"{":
-        raise Fault(INVALID_PARAMS, "params.arguments: must be an object")
-    assert message.id is not UNSET and message.id is not None and not isinstance(meta.capabilities, UnsetType)
+        arguments = no_arguments(arguments)
+    assert isinstance(request, int | str) and not isinstance(meta.capabilities, UnsetType)
     return Wanted(
-        message.id, asked.name, arguments, meta.token, meta.level, meta.capabilities, meta.budget,
-        meta.partial, asked.inputResponses, asked.requestState,
+        request, asked.name, arguments, meta.token, meta.level, meta.capabilities, meta.budget, meta.partial,
+        asked.inputResponses, asked.requestState,
     )  # fmt: skip
 
 

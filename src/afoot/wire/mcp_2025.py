@@ -5,7 +5,17 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from afoot.core.facts import Question
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, params
-from afoot.wire.messages import LEVELS, Budget, Capabilities, Notification, Response, Wanted, encode, question
+from afoot.wire.messages import (
+    LEVELS,
+    Budget,
+    Capabilities,
+    Notification,
+    Response,
+    Wanted,
+    encode,
+    no_arguments,
+    question,
+)
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LATEST = VERSIONS[-1]
@@ -73,9 +83,9 @@ def read_hello(message: Envelope) -> Hello:
 def read_call(message: Envelope, capabilities: Capabilities, level: str | None) -> Wanted:
     """A `tools/call`; raises Fault."""
     asked = params(message, _call)
-    arguments = asked.arguments if bytes(asked.arguments) != b"null" else Raw(b"{}")
+    arguments = asked.arguments
     if bytes(arguments)[:1] != b"{":
-        raise Fault(INVALID_PARAMS, "params.arguments: must be an object")
+        arguments = no_arguments(arguments)
     meta = asked.meta
     assert isinstance(message.id, int | str)
     return Wanted(

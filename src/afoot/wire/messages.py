@@ -53,6 +53,13 @@ class Wanted(Struct):
     state: str | None = None
 
 
+def no_arguments(given: Raw) -> Raw:
+    """What stands for arguments that are no object: nothing, if they are null; raises Fault otherwise."""
+    if bytes(given).strip() != b"null":
+        raise Fault(INVALID_PARAMS, "params.arguments: must be an object")
+    return Raw(b"{}")
+
+
 class ProgressMeta(Struct, omit_defaults=True):
     """`_meta["dev.afoot/progress"]`: what the plain fields of a notification cannot hold."""
 
@@ -178,13 +185,16 @@ def result(
     want: Wanted, call: Call, end: Finished, *, modern: Raw = NOTHING, unrecorded: bool = False
 ) -> bytes:
     """The last frame of a call: `modern` is the server's info on 2026-07-28, and empty before."""
-    ended = outcome(call, end)
+    ended = end.result if end.failure is None and end.result is not None else outcome(call, end)
     meta = ResultMeta(
         call.id, want.token, failure_meta(end.failure) if end.failure else None,
         "unrecorded" if unrecorded else None, modern,
     )  # fmt: skip
     kind = "complete" if modern else UNSET
-    return encode(Response(want.id, CallResult(ended.content, ended.structured, ended.is_error, kind, meta)))
+    # Before 2026-07-28 only an object may be structured; what is none stands in the text.
+    is_fit = modern or memoryview(ended.structured)[:1] == b"{"
+    structured = ended.structured if is_fit else NOTHING
+    return encode(Response(want.id, CallResult(ended.content, structured, ended.is_error, kind, meta)))
 
 
 def question(asked: Question) -> tuple[str, object]:

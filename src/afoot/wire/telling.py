@@ -37,9 +37,9 @@ def failure_text(failure: Failure) -> str:
 
 def reading_text(reading: Reading) -> str:
     """`37/120: page 37`."""
-    number = "" if reading.progress is None else f"{reading.progress:g}"
+    number = "" if reading.progress is None else f"{reading.progress:.12g}"
     if number and reading.total is not None:
-        number += f"/{reading.total:g}"
+        number += f"/{reading.total:.12g}"
     return ": ".join(part for part in (number, reading.message) if part) or "an unknown point"
 
 

@@ -1,0 +1,66 @@
+"""Events out and in again, however the bytes are cut."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afoot.wire import sse
+from afoot.wire.sse import Event, Parser
+
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"))
+NAME = st.text(st.characters(codec="ascii", exclude_characters="\r\n\0 :"), max_size=8)
+
+
+def parsed(stream: bytes, *cuts: int) -> list[Event]:
+    """The events in a stream that arrives in pieces."""
+    parser = Parser()
+    places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    return [event for start, end in pairwise(places) for event in parser.feed(stream[start:end])]
+
+
+def test_a_message_is_one_event_with_one_line_of_data() -> None:
+    """Deliver 5: the form that every client reads; no id without replay."""
+    assert sse.message(b'{"a":1}') == b'event: message\ndata: {"a":1}\n\n'
+    assert parsed(sse.message(b'{"a":1}')) == [Event('{"a":1}')]
+
+
+def test_a_comment_is_no_event() -> None:
+    """C5: a keepalive is nothing to a reader."""
+    assert sse.comment("alive") == b": alive\n\n"
+    assert parsed(sse.comment("alive") + sse.frame(b"x") + sse.comment("alive")) == [Event("x")]
+
+
+@given(st.lists(st.tuples(LINE, NAME, NAME), max_size=5), st.lists(st.integers(0, 400)))
+def test_events_come_out_as_they_went_in_however_they_are_cut(
+    events: list[tuple[str, str, str]], cuts: list[int]
+) -> None:
+    """H2: chunks of the network are not chunks of the stream."""
+    stream = b"".join(sse.frame(data.encode(), event, mark) for data, event, mark in events)
+    assert parsed(stream, *cuts) == [Event(data, event or "message", mark) for data, event, mark in events]
+
+
+@given(st.lists(LINE, min_size=1, max_size=4), st.lists(st.integers(0, 200)))
+def test_other_servers_may_end_lines_in_another_way(lines: list[str], cuts: list[int]) -> None:
+    """U1: CRLF, and data of several lines."""
+    stream = "".join(f"data: {line}\r\n" for line in lines) + "\r\n"
+    assert parsed(stream.encode(), *cuts) == [Event("\n".join(lines))]
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b"data:x\n\n", [Event("x")]),
+        (b"data\n\n", [Event("")]),
+        (b"event: ping\n\n", []),
+        (b"id: 1\nretry: 5\n\ndata: x\n\n", [Event("x")]),
+        (b"data: x", []),
+        (b"data: x\n", []),
+        (b"data: \xff\n\n", [Event("\N{REPLACEMENT CHARACTER}")]),
+        (b"\n\n\n\ndata: x\n\n", [Event("x")]),
+    ],
+)
+def test_odd_streams(stream: bytes, events: list[Event]) -> None:
+    """Bad input: what is not whole is not an event."""
+    assert parsed(stream) == events
