@@ -4,8 +4,8 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection, HTTPResponse
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPResponse, IncompleteRead
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -47,7 +47,7 @@ class Api:
 
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         """Send anything."""
-        with self._open(method, path, body, headers) as response:
+        with self.open(method, path, body, headers) as (_, response):
             data = response.read()
         kind = response.getheader("content-type", "")
         found = json.loads(data) if kind == "application/json" else data.decode()
@@ -84,15 +84,16 @@ class Api:
         data = None if body is None else json.dumps(body).encode()
         kind = {} if body is None else {"content-type": "application/json"}
         method = "GET" if body is None else "POST"
-        with self._open(method, path, data, {**kind, **headers}) as response:
+        with self.open(method, path, data, {**kind, **headers}) as (_, response):
             assert response.status == 200, response.read()
             assert response.getheader("content-type") == "text/event-stream"
             yield _events(response)
 
     @contextmanager
-    def _open(
+    def open(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> Iterator[HTTPResponse]:
+    ) -> Iterator[tuple[HTTPConnection, HTTPResponse]]:
+        """A request and its answer, while the block lasts."""
         parts = urlsplit(self.url)
         connection = HTTPConnection(parts.hostname or "", parts.port, timeout=WAIT_S)
         sent = {"authorization": f"Bearer {self.token}"}
@@ -100,7 +101,7 @@ class Api:
         with closing(connection):
             connection.request(method, path, body, {key: value for key, value in sent.items() if value})
             with connection.getresponse() as response:
-                yield response
+                yield connection, response
 
 
 class Recorder:
@@ -108,15 +109,17 @@ class Recorder:
 
     def __init__(self, api: Api, path: str, **headers: str) -> None:
         self.events: list[Event] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(api, path, headers), daemon=True)
+        self._api, self._path, self._headers = api, path, headers
+        self._socket: socket.socket | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> "Recorder":
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
+        if self._socket is not None:
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._thread.join(WAIT_S)
 
     @property
@@ -135,12 +138,11 @@ class Recorder:
         """The last id that came."""
         return next((event.id for event in reversed(self.events) if event.id), "")
 
-    def _run(self, api: Api, path: str, headers: Mapping[str, str]) -> None:
-        with api.stream(path, **headers) as events:
-            for event in events:
+    def _run(self) -> None:
+        with self._api.open("GET", self._path, None, self._headers) as (connection, response):
+            self._socket = connection.sock
+            for event in _events(response):
                 self.events.append(event)
-                if self._stop.is_set():
-                    return
 
 
 def silent_reader(api: Api, path: str) -> socket.socket:
@@ -157,5 +159,6 @@ def silent_reader(api: Api, path: str) -> socket.socket:
 
 def _events(response: HTTPResponse) -> Iterator[Event]:
     parser = Parser()
-    while chunk := response.read1(65536):
-        yield from parser.feed(chunk)
+    with suppress(IncompleteRead):  # cut off
+        while chunk := response.read1(65536):
+            yield from parser.feed(chunk)

@@ -85,7 +85,13 @@ def test_a_wrong_method_names_the_right_one(api: Api) -> None:
     [
         (b"{", "application/json", 400, "not JSON"),
         (b"\xff\xfe", "application/json", 400, "not JSON"),
-        (b"[" * 5000, "application/json", 400, ""),
+        (b'{"tool": "add", "arguments": ' + b"[" * 5000, "application/json", 400, ""),
+        (
+            b'{"tool": "add", "arguments": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+            "application/json",
+            400,
+            "deep",
+        ),
         (b'{"tool": 3}', "application/json", 422, "body.tool"),
         (b'{"arguments": {}}', "application/json", 422, "body.tool: missing"),
         (b'{"tool": "add", "colour": 1}', "application/json", 422, "colour"),

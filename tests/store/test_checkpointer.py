@@ -39,7 +39,7 @@ def test_trouble_is_logged_and_tried_again(tmp_path: Path, caplog: pytest.LogCap
     mover.start()
     for _ in range(2):
         before = len(caplog.records)
-        mover.grew(1, 1)
+        mover.wake()
         end = time.monotonic() + 10
         while len(caplog.records) == before and time.monotonic() < end:
             time.sleep(0.005)

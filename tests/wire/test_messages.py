@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types.methods import parse_server_notification, parse_server_result
-from msgspec import NODEFAULT, Raw
+from msgspec import Raw
 
 from afoot.core.call import Call, Series, evolve
 from afoot.core.facts import (
+    NOTHING,
     Answer,
     Failure,
     Finished,
@@ -40,7 +41,7 @@ told = st.builds(
 )
 
 
-def call(*, done: bool = True) -> Call:
+def call() -> Call:
     """A call that runs."""
     made = Call("c1", Opened(0.0, "tool", "bench", "local", Raw(b"{}")))
     evolve(made, Started(0.0))
@@ -160,15 +161,12 @@ def test_a_notice_says_that_it_is_the_engine_and_on_whom_it_waits() -> None:
 @eras
 @pytest.mark.parametrize("structured", [b"", b'{"n":1}', b"[1]", b"5", b"null"])
 def test_a_result_fits_the_official_types_of_its_era(version: str, structured: bytes) -> None:
-    """T3, Deliver 2: only 2026-07-28 has a result type, and anything structured; before it must be an object."""
-    given = Result(
-        Raw(b'[{"type":"text","text":"done"}]'),
-        Raw(structured) if structured else Result.__struct_defaults__[0],
-    )
+    """T3: only 2026-07-28 has a result type and structures of any kind; before, it must be an object."""
+    given = Result(Raw(b'[{"type":"text","text":"done"}]'), Raw(structured) if structured else NOTHING)
     end = Finished(1.0, "ok", given)
     modern = version == "2026-07-28"
     want = Wanted(1, "tool", Raw(b"{}"), "t")
-    answer = messages.result(want, call(), end, **({"modern": INFO} if modern else {}))
+    answer = messages.result(want, call(), end, modern=INFO if modern else NOTHING)
     result = sent(answer)["result"]
     parse_server_result("tools/call", version, result)
     assert ("resultType" in result) is modern and "isError" not in result
@@ -188,8 +186,8 @@ def test_a_failure_is_an_error_result_with_its_fields_in_meta(version: str) -> N
     """E2: readable text for the model, the same for programs, and no trace."""
     failure = Failure("boom", "timeout", "idle_limit", True, clock="idle", elapsed_s=30.0, trace="secret")
     end = Finished(30.0, "timed_out", failure=failure)
-    modern = {"modern": INFO} if version == "2026-07-28" else {}
-    answer = messages.result(Wanted(1, "tool", Raw(b"{}")), call(), end, **modern)
+    modern = INFO if version == "2026-07-28" else NOTHING
+    answer = messages.result(Wanted(1, "tool", Raw(b"{}")), call(), end, modern=modern)
     result = sent(answer)["result"]
     parse_server_result("tools/call", version, result)
     assert result["isError"] and result["content"][0]["text"].startswith("boom")

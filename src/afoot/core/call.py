@@ -94,7 +94,7 @@ class Series(Struct, eq=False):
         elif value is not None and value > last:
             wire = value
         else:
-            # Never lost in the float, never a whole number's worth: the tool's next number can go out unchanged.
+            # Never lost in the float, never a whole number's worth: the tool's next number still rises.
             wire = last + max(STEP, 4 * ulp(last))
             wire = round(wire, 6) if wire < 1e9 else wire
             self.repaired += value is not None
@@ -132,7 +132,10 @@ def evolve(call: Call, fact: Fact) -> None:
         case Opened():
             raise ValueError(f"call {call.id} was opened twice")
         case Started():
-            _start(call, fact)
+            call.spent_s += 0.0 if call.since is None else fact.at - call.since
+            call.started = fact.at if call.started is None else call.started
+            call.state, call.attempt, call.heard = State.RUNNING, fact.attempt, fact.at
+            call.since = None if call.open else fact.at
         case Reported():
             _report(call, fact)
         case Logged():
@@ -145,19 +148,11 @@ def evolve(call: Call, fact: Fact) -> None:
             call.cancel = fact
             call.state = State.CANCELLING
         case Finished():
-            _finish(call, fact)
+            call.spent_s += 0.0 if call.since is None else fact.at - call.since
+            call.state, call.end, call.since = State.FINISHED, fact, None
+            call.open.clear()
         case Released():
             call.released = fact
-
-
-def _start(call: Call, fact: Started) -> None:
-    if call.since is not None:
-        call.spent_s += fact.at - call.since
-    call.state = State.RUNNING
-    call.attempt = fact.attempt
-    call.started = fact.at if call.started is None else call.started
-    call.heard = fact.at
-    call.since = None if call.open else fact.at
 
 
 def _report(call: Call, fact: Reported) -> None:
@@ -188,12 +183,3 @@ def _answer(call: Call, fact: Answered) -> None:
     if not call.open:
         call.heard = fact.at
         call.since = fact.at if call.state is State.RUNNING else None
-
-
-def _finish(call: Call, fact: Finished) -> None:
-    if call.since is not None:
-        call.spent_s += fact.at - call.since
-        call.since = None
-    call.state = State.FINISHED
-    call.end = fact
-    call.open.clear()

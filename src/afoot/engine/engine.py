@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from secrets import token_hex
 from typing import Self
 
@@ -20,7 +21,6 @@ from afoot.core.facts import (
     Question,
     Released,
     Reported,
-    Sample,
     Started,
 )
 from afoot.core.ports import Journal
@@ -29,7 +29,7 @@ from afoot.engine import questions
 from afoot.engine.catalog import Catalog, lower
 from afoot.engine.deadlines import arm, arm_grace
 from afoot.engine.endings import is_new, told
-from afoot.engine.live import Follower, Live, LoopClock, row, supervise
+from afoot.engine.live import Follower, Live, LoopClock, supervise
 from afoot.engine.recorder import Recorder
 from afoot.engine.slots import Slots
 from afoot.engine.watch import Watcher
@@ -68,8 +68,8 @@ class Engine:
         self.watchers: list[Watcher] = []
         self._slots = slots or Slots()
         self._live: dict[str, Live] = {}
-        self._fresh: dict[str, Live] = {}  # calls too young to need a timer; most end before they do
-        self._aging = False
+        self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
+        self.aging = False
         self._emptied: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -123,7 +123,7 @@ class Engine:
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
         live = self._live[call.id] = Live(call, tool, given=dict(want.answers))
-        self.recorder.fact(Entry(call.id, 1, opened))
+        self.recorder.fact(Entry(call.id, 1, opened), live)
         try:
             live.work = provider.prepare(tool.name, want.arguments)
         except ToolError as error:
@@ -143,8 +143,8 @@ class Engine:
             evolve(call, fact)
             if type(fact) is Finished and live.left_out:
                 live.left_out -= 1  # the newest reading is kept after all
-                self.sample(live, call.heard)
-            self.recorder.fact(Entry(call.id, call.seq, fact), row(live) if type(fact) is Finished else None)
+                self.recorder.sample(live, call.heard)
+            self.recorder.fact(Entry(call.id, call.seq, fact), live)
         return facts
 
     def follow(self, live: Live, ring: Callable[[], object], hz: float | None) -> Follower:
@@ -169,32 +169,38 @@ class Engine:
             self._admit(live)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
         return live
 
-    def end(self, live: Live, end: Finished) -> None:
-        """Write the end of a call whose work is over; a late one is kept as late."""
+    def end(self, live: Live, end: Finished | None, how: str = "stopped") -> None:
+        """The work of a call is over: write its end, if it has none yet, and free its slot."""
         call = live.call
         if call.end is not None:
-            if end.result is not None:
-                self.commit(
-                    live, Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
-                )
-        else:
+            if end is not None and end.result is not None:  # too late, and kept as late
+                late = Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
+                self.commit(live, late)
+        elif end is not None:
             if call.cancel is not None and end.outcome != "cancelled":
-                failure = Failure(f"cancelled: {call.cancel.reason}", "cancelled", "cancelled")
-                end = replace(self.ending(live, "cancelled", failure), result=end.result)
+                end = replace(self.cancelled(live), result=end.result)
             self.commit(live, end)
-        self._release(live, "stopped")
+        self.young.pop(id(live), None)
+        if live.timer is not None:
+            live.timer.cancel()
+            live.timer = None
+        if call.released is not None:
+            return
+        self.commit(live, Released(self.clock.now(), how))
+        if live.tool.concurrency or self._slots.per_server:
+            self._slots.free(live)
+            while self.closing is None and (waiting := self._slots.next()) is not None:
+                self.start(waiting)
+
+    def cancelled(self, live: Live) -> Finished:
+        """The end of a call that was told to stop."""
+        reason = live.call.cancel.reason if live.call.cancel else "the gateway is shutting down"
+        return self.ending(live, "cancelled", Failure(f"cancelled: {reason}", "cancelled", "cancelled"))
 
     def ending(self, live: Live, outcome: str, failure: Failure) -> Finished:
         """An end that says how far the call had come."""
         now = self.clock.now()
         return Finished(now, outcome, failure=explained(live.call, failure, now))
-
-    def sample(self, live: Live, now: float) -> None:
-        """Take the newest reading into the history."""
-        call = live.call
-        if call.latest is not None:
-            self.recorder.sample(Sample(call.id, call.readings, call.latest, live.left_out))
-        live.sampled, live.left_out = now, 0
 
     async def idle(self, within_s: float) -> None:
         """Return when no call lives any more, or the time is over."""
@@ -230,10 +236,10 @@ class Engine:
         limits = live.call.opened.limits
         if limits.ceiling_s < 1 or (limits.idle_s is not None and limits.idle_s < 1):
             arm(live, self.clock, self.tick)
-        self._fresh[live.call.id] = live
-        if not self._aging:
-            self._aging = True
-            self.clock.at(now + YOUNG_S, self._age)
+        self.young[id(live)] = partial(self._settle, live)
+        if not self.aging:
+            self.aging = True
+            self._loop.call_later(YOUNG_S, self._age)
         if self.write_ahead:
             self.recorder.then(lambda: self._launch(live))
         else:
@@ -244,12 +250,15 @@ class Engine:
             live.task = self._loop.create_task(supervise(self, live))
 
     def _age(self) -> None:
-        """Give the calls that still run their timers; nearly all calls have ended by now."""
-        self._aging = False
-        fresh, self._fresh = self._fresh, {}
-        for live in fresh.values():
-            if live.timer is None:  # else it has asked, or has its grace already
-                self.tick(live)
+        """Those who have outlived their first moment get their timers and watches; nearly all have not."""
+        self.aging = False
+        young, self.young = self.young, {}
+        for settle in young.values():
+            settle()
+
+    def _settle(self, live: Live) -> None:
+        if live.timer is None:  # else it has asked, or has its grace already
+            self.tick(live)
 
     def tick(self, live: Live) -> None:
         """A timer of this call fired: apply its clocks, or set it anew."""
@@ -270,24 +279,7 @@ class Engine:
         live.task.cancel(cancel.reason if cancel else None)
 
     def _grace_over(self, live: Live) -> None:
-        if not live.call.is_finished:
-            reason = live.call.cancel.reason if live.call.cancel else "the gateway is shutting down"
-            failure = Failure(f"cancelled: {reason}", "cancelled", "cancelled")
-            self.commit(live, self.ending(live, "cancelled", failure))
-        self._release(live, "grace" if live.task is not None else "stopped")
-
-    def _release(self, live: Live, how: str) -> None:
-        self._fresh.pop(live.call.id, None)
-        if live.timer is not None:
-            live.timer.cancel()
-            live.timer = None
-        if live.call.released is not None:
-            return
-        self.commit(live, Released(self.clock.now(), how))
-        if live.tool.concurrency or self._slots.per_server:
-            self._slots.free(live)
-            while self.closing is None and (waiting := self._slots.next()) is not None:
-                self.start(waiting)
+        self.end(live, self.cancelled(live), "grace" if live.task is not None else "stopped")
 
     def _publish(self, entries: list[Entry], was_recorded: bool) -> None:
         for entry in entries:

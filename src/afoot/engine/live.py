@@ -21,14 +21,13 @@ from afoot.core.facts import (
     Answer,
     Entry,
     Fact,
-    Failure,
     Finished,
     Logged,
     Question,
     Reading,
     Reported,
 )
-from afoot.core.ports import Clock, Handle, Report, Row, Tool, Work
+from afoot.core.ports import Clock, Handle, Report, Tool, Work
 from afoot.engine.endings import crashed, told, too_large
 from afoot.errors import ToolError
 
@@ -165,17 +164,6 @@ class Follower:
             self.live.watchers.remove(self)
 
 
-def row(live: Live) -> Row:
-    """The call as a line of a list."""
-    call, opened, latest, end = live.call, live.call.opened, live.call.latest, live.call.end
-    return Row(
-        call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
-        end.outcome if end else None, end.at if end else None,
-        latest.progress if latest else None, latest.total if latest else None,
-        latest.message if latest else None,
-    )  # fmt: skip
-
-
 class Attempt(Struct, eq=False):
     """A run as the engine gives it to a provider (`core.ports.Run`)."""
 
@@ -210,7 +198,7 @@ class Attempt(Struct, eq=False):
         if live.readings is not None:
             live.readings.append(reading)
         if now - live.sampled >= SAMPLE_S:
-            self.engine.sample(live, now)
+            self.engine.recorder.sample(live, now)
         else:
             live.left_out += 1
         for follower in live.watchers:
@@ -261,8 +249,7 @@ async def supervise(engine: "Engine", live: Live) -> None:
     try:
         result = await live.work(Attempt(engine, live, call.attempt))
     except asyncio.CancelledError:
-        reason = call.cancel.reason if call.cancel else "the gateway is shutting down"
-        end = engine.ending(live, "cancelled", Failure(f"cancelled: {reason}", "cancelled", "cancelled"))
+        end = engine.cancelled(live)
     except ToolError as error:
         end = engine.ending(live, "failed", told(error))
     except (Exception, SystemExit) as error:

@@ -7,13 +7,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from afoot.core.facts import Entry, Sample
+from afoot.core.facts import Entry, Finished, Reading, Sample
 from afoot.core.ports import Batch, Journal, Row
+from afoot.engine.live import Live
 from afoot.errors import StoreError
 
 RING = 10_000  # facts kept in memory while the journal is away
 SLOW_S = 2.0
 RETRY_S = 1.0
+_NO_READING = Reading(0.0)
 
 log = logging.getLogger("afoot.engine")
 
@@ -34,19 +36,27 @@ class Recorder:
         self._retry: asyncio.TimerHandle | None = None
         self.degraded: str | None = None  # why
 
-    def fact(self, entry: Entry, row: Row | None = None) -> None:
-        """Record a fact at the end of this loop pass."""
+    def fact(self, entry: Entry, live: Live) -> None:
+        """Record a fact at the end of this loop pass; the end of a call makes a line in the list too."""
         self._batch.entries.append(entry)
-        if row is not None:
-            self._batch.rows[row.id] = row
+        end = entry.fact
+        if isinstance(end, Finished):
+            call, opened, latest = live.call, live.call.opened, live.call.latest or _NO_READING
+            self._batch.rows[call.id] = Row(
+                call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
+                end.outcome, end.at, latest.progress, latest.total, latest.message,
+            )  # fmt: skip
         if not self._scheduled:
             self._scheduled = True
             # One pass later: a call that opens, runs and ends within a pass is then one write.
             self._loop.call_soon(self._loop.call_soon, self._flush)
 
-    def sample(self, sample: Sample) -> None:
-        """Record a reading with the facts of this loop pass."""
-        self._batch.samples.append(sample)
+    def sample(self, live: Live, now: float) -> None:
+        """Record the newest reading of a call, with the facts of this loop pass."""
+        call = live.call
+        if call.latest is not None:
+            self._batch.samples.append(Sample(call.id, call.readings, call.latest, live.left_out))
+        live.sampled, live.left_out = now, 0
         if not self._scheduled:
             self._scheduled = True
             # One pass later: a call that opens, runs and ends within a pass is then one write.
@@ -84,7 +94,7 @@ class Recorder:
             return
         began = self._loop.time()
         try:
-            pending = self._journal.write(self._whole(batch))
+            pending = self._journal.write(self._whole(batch) if self._forgotten else batch)
         except Exception as error:  # a bug of the journal must not leave every caller without an answer
             self._degrade(_why(error), batch)
             self._seen(batch, after, False)
@@ -147,8 +157,6 @@ class Recorder:
 
     def _whole(self, batch: Batch) -> Batch:
         """The batch without the rest of calls whose beginning fell out: a store has no fragments."""
-        if not self._forgotten:
-            return batch
         kept = [entry for entry in batch.entries if entry.call not in self._forgotten]
         return Batch(kept, batch.samples, batch.rows)
 

@@ -230,34 +230,6 @@ class FunctionProvider:
     async def _work(
         self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], run: Run
     ) -> Result:
-        ctx, lane = self._begin(function, named, run)
-        token = current.set(ctx)
-        try:
-            if function.is_async and not function.own_loop:
-                value = await self._here(function, args, named, ctx)
-            else:
-                value = await self._elsewhere(function, partial(function.function, *args, **named), ctx, lane)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if run.cancelled is None and not (task and task.cancelling()):
-                raise ToolError.internal("the tool cancelled itself", code="self_cancelled") from None
-            raise
-        except SystemExit as error:  # let through, it would end the gateway
-            raise ToolError.internal(f"the tool called exit({error.code!r})", code="exit") from error
-        finally:
-            current.reset(token)
-            if ctx._output is not None:
-                ctx._output.end(ctx)
-            if ctx._asking:
-                stop(ctx, "the call is over")
-        if type(value) is str and function.output.is_plain and value.isascii():
-            return Result(
-                Raw(b'[{"type":"text","text":' + _encode(value) + b"}]")
-            )  # the commonest, in one step
-        return function.output.encode(value)
-
-    def _begin(self, function: FunctionTool, named: dict[str, Any], run: Run) -> tuple[Context, Lane]:
-        """The context of an attempt, given to the function if it wants it, and all that listens to it."""
         lane = self._lane
         if lane is None or lane.loop is not asyncio.get_running_loop():
             lane = self._lane = Lane(asyncio.get_running_loop())
@@ -268,7 +240,23 @@ class FunctionProvider:
             capture.install()
         if len(sys.modules) != bars.seen:
             bars.patch()
-        return ctx, lane
+        token = current.set(ctx)
+        try:
+            if function.is_async and not function.own_loop:
+                value = await self._here(function, args, named, ctx)
+            else:
+                value = await self._elsewhere(function, partial(function.function, *args, **named), ctx, lane)
+        except (asyncio.CancelledError, SystemExit) as error:
+            raise _meant(error, run) from None
+        finally:
+            current.reset(token)
+            if ctx._output is not None:
+                ctx._output.end(ctx)
+            if ctx._asking:
+                stop(ctx, "the call is over")
+        if type(value) is str and function.output.is_plain and value.isascii():
+            return Result(Raw(b'[{"type":"text","text":' + _encode(value) + b"}]"))  # the commonest
+        return function.output.encode(value)
 
     async def _here(
         self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], ctx: Context
@@ -301,3 +289,13 @@ class FunctionProvider:
             return await collect_async(value, ctx) if inspect.isasyncgen(value) else value
         finally:
             stop(ctx, ctx.cancelled or "the call is over")
+
+
+def _meant(error: asyncio.CancelledError | SystemExit, run: Run) -> BaseException:
+    """What it means when a tool is cancelled, or calls exit: let through, that would end the gateway."""
+    if isinstance(error, SystemExit):
+        return ToolError.internal(f"the tool called exit({error.code!r})", code="exit")
+    task = asyncio.current_task()
+    if run.cancelled is None and not (task and task.cancelling()):
+        return ToolError.internal("the tool cancelled itself", code="self_cancelled")
+    return error

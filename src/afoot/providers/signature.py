@@ -25,8 +25,8 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 class Signature:
     """What a function takes. `context` is the parameter that gets the Context, if there is one.
 
-    `bind` turns arguments into Python values; it raises ToolError.validation naming what does not fit (E4). Where
-    all parameters are plain, `check` does the same in one step, and raises pydantic's own error.
+    `bind` turns arguments into Python values; it raises ToolError.validation naming what does not fit (E4).
+    Where all parameters are plain, `check` does the same in one step, and raises pydantic's own error.
     """
 
     __slots__ = ("bind", "check", "context", "schema")

@@ -105,7 +105,12 @@ class Conversation:
         """Open the call that is wanted; raises Fault."""
         site, want = self.site, self.want
         found = site.engine.catalog.known.get(want.name)
-        if found is None or want.answers or found[1].requires or b"x-mcp-header" in bytes(found[1].definition):
+        if (
+            found is None
+            or want.answers
+            or found[1].requires
+            or b"x-mcp-header" in bytes(found[1].definition)
+        ):
             self.live = site.open(want, self.caller, headers)
         else:
             if len(want.arguments) > site.settings.max_arguments_bytes:
@@ -132,9 +137,7 @@ class Conversation:
         self._stages = live.tool.lifecycle == "stages" and self.want.token is not UNSET
         hz = None if self.want.token is UNSET else site.settings.progress_hz
         follower = Follower(live, self.bell.set, engine.clock, hz)
-        site.young[id(self)] = self.settle
-        if not site.aging:
-            site.age()
+        engine.young[id(self)] = self.settle
         try:
             done = bool(live.call.end or live.call.open) and await self._begin()
             while not done:
@@ -142,8 +145,9 @@ class Conversation:
                 self.bell.clear()
                 done = await self._turn(follower)
         finally:
-            follower.close()
-            site.young.pop(id(self), None)
+            if live.call.released is None:  # else it is forgotten, and its followers with it
+                follower.close()
+            engine.young.pop(id(self), None)
             if self._timer is not None:
                 self._timer.cancel()
             if outlet.leaving is not None:
@@ -171,20 +175,18 @@ class Conversation:
     async def _turn(self, follower: Follower) -> bool:
         """Send what is new; True when that was the last."""
         if self.stopped or self.outlet.gone:
-            if not self.stopped:
-                self.manner.left(self)
-            await self.outlet.finish((), None)
-            return True
+            return await self._leave()
         taken = follower.take()
-        frames = self.extra
+        frames, asked = self.extra, list[Question]()
         self.extra = []
-        asked: list[Question] = []
         last: bytes | None = None
         token = self.want.token
         for item in taken.items:
-            if isinstance(item, Reading) and self._told and isinstance(token, int | str):
-                frames.append(messages.progress(token, self.series, item))
-                self._stages = False
+            if isinstance(item, Reading) and isinstance(token, int | str):
+                # The first frame says which call this is, for whoever loses the stream.
+                meta = None if self._told else FrameMeta(self.live.call.id)
+                frames.append(messages.progress(token, self.series, item, meta))
+                self._told, self._stages = True, False
             elif type(item) is Finished and not self._stages:
                 last = self._end(item, bool(frames) or self.outlet.streaming)
             elif type(item) not in _SILENT or self._stages:
@@ -192,10 +194,21 @@ class Conversation:
         if last is None and asked:
             more, last = self.manner.ask(self, asked)
             frames += more
+        if last is None and not frames:
+            return await self._give(frames, None)
         if last is not None:
             await self.outlet.finish(frames, last)
-            return True
-        return await self._give(frames, None)
+        else:
+            await self.outlet.send(frames)
+            self._sent = self.site.engine.clock.now()
+        return last is not None
+
+    async def _leave(self) -> bool:
+        """Nobody is there any more, or the caller wants no answer."""
+        if not self.stopped:
+            self.manner.left(self)
+        await self.outlet.finish((), None)
+        return True
 
     def _end(self, end: Finished, streamed: bool) -> bytes:
         """The last frame; a result too large for the stream is fetched by another request."""
@@ -231,11 +244,9 @@ class Conversation:
         elif isinstance(item, Logged):
             if messages.wants_log(want.level, item.level):
                 frames.append(messages.log(item))
-        elif isinstance(item, Reading):
-            self._progress(item, messages.told(item, self.live.call, want.partial), frames)
         elif isinstance(item, Reported):
             self._content(item, frames, gap)
-        elif self._stages:
+        elif self._stages and not isinstance(item, Reading):
             for stage in stages(item):
                 self._progress(stage, FrameMeta(progress=ProgressMeta(source="engine")), frames)
         if isinstance(item, Finished):

@@ -45,37 +45,9 @@ class Reply(Struct, eq=False):
         if self.receive is not None and self.leaving is None:
             self.leaving = Leaving(self.receive, self, ring)
 
-    async def send(self, frames: Sequence[bytes]) -> None:
-        """Send frames as events."""
-        await self.push(b"".join([b"event: message\ndata: " + frame + b"\n\n" for frame in frames]))
-
-    async def finish(self, frames: Sequence[bytes], last: bytes | None) -> None:
-        """Send the last frame; after one send with no more to come, a closing client is no disconnect."""
-        if self.streaming or frames:
-            everything = frames if last is None else [*frames, last]
-            data = b"".join([b"event: message\ndata: " + frame + b"\n\n" for frame in everything])
-            if not self.gone:
-                await self.push(data, more=False)
-        elif last is None:
-            await self.json(204, b"")
-        else:
-            head = [JSON, (b"content-length", b"%d" % len(last)), *self.headers]
-            await self.transmit({"type": "http.response.start", "status": 200, "headers": head})
-            await self.transmit({"type": "http.response.body", "body": last})
-
-    async def keep_alive(self) -> None:
-        """A comment: bytes for whoever stands between, no event."""
-        await self.push(sse.comment("alive"))
-
-    async def json(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-        """Answer at once and whole."""
-        kind = (JSON,) if body else ()
-        head = [*kind, (b"content-length", b"%d" % len(body)), *self.headers, *headers]
-        await self.transmit({"type": "http.response.start", "status": status, "headers": head})
-        await self.transmit({"type": "http.response.body", "body": body})
-
-    async def push(self, data: bytes, *, more: bool = True) -> None:
-        """Send a piece of the stream, but wait no longer than `stuck_s` for a reader that takes nothing."""
+    async def send(self, frames: Sequence[bytes], *, more: bool = True, raw: bytes = b"") -> None:
+        """Send frames as events, but wait no longer than `stuck_s` for a reader that takes nothing."""
+        data = raw or b"".join([b"event: message\ndata: " + frame + b"\n\n" for frame in frames])
         is_first = not self.streaming
         if is_first:
             self.streaming = True
@@ -90,6 +62,34 @@ class Reply(Struct, eq=False):
                 await self.transmit(piece)
         except TimeoutError:
             self.gone = True
+
+    async def finish(self, frames: Sequence[bytes], last: bytes | None) -> None:
+        """Send the last frame; after one send with no more to come, a closing client is no disconnect."""
+        if self.gone:
+            return
+        if self.streaming or frames:
+            await self.send(frames if last is None else [*frames, last], more=False)
+        elif last is None:
+            await self.json(204, b"")
+        else:
+            head = [JSON, (b"content-length", b"%d" % len(last)), *self.headers]
+            await self.transmit({"type": "http.response.start", "status": 200, "headers": head})
+            await self.transmit({"type": "http.response.body", "body": last})
+
+    async def keep_alive(self) -> None:
+        """A comment: bytes for whoever stands between, no event."""
+        await self.send((), raw=sse.comment("alive"))
+
+    async def json(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+        """Answer at once and whole."""
+        kind = (JSON,) if body else ()
+        head = [*kind, (b"content-length", b"%d" % len(body)), *self.headers, *headers]
+        await self.transmit({"type": "http.response.start", "status": status, "headers": head})
+        await self.transmit({"type": "http.response.body", "body": body})
+
+    async def push(self, data: bytes) -> None:
+        """Send a piece of a stream that is not JSON-RPC."""
+        await self.send((), raw=data)
 
 
 class Era(Protocol):

@@ -1,6 +1,6 @@
 """What every surface of one gateway shares."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Raw, Struct, json
 
@@ -15,8 +15,6 @@ from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.mcp import missing_capability
 from afoot.wire.messages import Wanted, early
 
-YOUNG_S = 0.05  # from this age on a conversation watches its caller and minds its silence
-
 
 class Site(Struct):
     """The engine, the settings in force, and the secrets of one gateway."""
@@ -30,8 +28,6 @@ class Site(Struct):
     instructions: str = ""
     counted: dict[str, int] = {}
     bells: list[Bell] = []  # rung when the gateway closes, so that open streams end
-    young: dict[int, Callable[[], None]] = {}  # conversations that have only begun
-    aging: bool = False
     info: Raw = Raw()  # who we are, encoded
     mirrored: dict[str, list[headers.Mirror]] = {}  # by tool digest
 
@@ -48,17 +44,6 @@ class Site(Struct):
         timer = clock.at(clock.now() + self.settings.keepalive_s, bell.ring)
         await bell.wait()
         timer.cancel()
-
-    def age(self) -> None:
-        """Settle, in a moment, the conversations that are still held then; most have ended by that time."""
-        self.aging = True
-        self.engine.clock.at(self.engine.clock.now() + YOUNG_S, self._aged)
-
-    def _aged(self) -> None:
-        self.aging = False
-        young, self.young = self.young, {}
-        for settle in young.values():
-            settle()
 
     def open(self, want: Wanted, caller: str, sent: Mapping[str, str] | None) -> Live:
         """Start a call that wants more than the ordinary; raises Fault."""

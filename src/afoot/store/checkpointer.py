@@ -25,8 +25,7 @@ class Checkpointer:
 
     def __init__(self, path: Path, growth: int = GROWTH, long: int = LONG) -> None:
         self._path = path
-        self._growth_limit, self._long = growth, long
-        self._grown = 0
+        self.growth, self._long = growth, long
         self._wake = threading.Event()
         # Held while the log is cut. Writers keep out, or one that never pauses would never let it happen.
         self.cutting = threading.Lock()
@@ -37,13 +36,9 @@ class Checkpointer:
         """Begin to wait for growth."""
         self._thread.start()
 
-    def grew(self, facts: int, size: int) -> None:
-        """A batch of so many facts and bytes was committed. Called by whoever writes, one at a time."""
-        # About: six pages a commit, and one more for each call, because ids are random.
-        self._grown += size + PAGE * (6 + facts // 2)
-        if self._grown >= self._growth_limit:
-            self._grown = 0
-            self._wake.set()
+    def wake(self) -> None:
+        """The log has grown by `growth` since the last time; from any thread."""
+        self._wake.set()
 
     def stop(self) -> None:
         """Move all that is left, and end. Blocks; not for the loop."""

@@ -12,17 +12,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from msgspec import DecodeError
+from msgspec import DecodeError, Struct, json
+from msgspec.structs import astuple
 
-from afoot.core.facts import Entry, Sample
+from afoot.core.facts import Entry, Finished, Sample
 from afoot.core.ports import Batch, Query, Row
 from afoot.errors import StoreError
 from afoot.store import codec, search
 from afoot.store.checkpointer import Checkpointer
 from afoot.store.problem import explained, is_busy
-from afoot.store.schema import connect, prepare, value
+from afoot.store.schema import PAGE, connect, prepare, value
 
 T = TypeVar("T")
+_encode = json.Encoder().encode
 
 # A stretch may only go on from the last one: the number of a fact is its lock.
 _FACT = """INSERT INTO facts SELECT ?1, ?2, ?3, ?4
@@ -33,7 +35,23 @@ state = excluded.state, outcome = excluded.outcome, finished = excluded.finished
 progress = excluded.progress, total = excluded.total, message = excluded.message"""
 _OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
 _ENDED = "DELETE FROM live WHERE call = ?"
+_MORE = (_ROW, _SAMPLE, _OPENED, _ENDED)
 _BUSY_MS = 2000  # how long the thread waits for another writer; the loop does not wait at all
+
+
+class Encoded(Struct):
+    """A batch ready to be written, each stretch with its length before it.
+
+    `opened` and `ended` leave out the calls that did both in this batch.
+    """
+
+    facts: list[codec.FactColumns]
+    samples: list[codec.SampleColumns]
+    rows: list[tuple[object, ...]]
+    opened: list[tuple[str, float]]
+    ended: list[tuple[str]]
+    size: int
+    is_large: bool
 
 
 class SqliteJournal:
@@ -49,6 +67,7 @@ class SqliteJournal:
         self._checkpointer = Checkpointer(self.path)
         self._write_thread = ThreadPoolExecutor(1, "afoot-write")
         self._read_thread = ThreadPoolExecutor(1, "afoot-read")
+        self._grown = 0
         self._waiting = 0  # batches in the hands of the thread, as the loop knows
         self._is_broken = False  # one of these failed, so those behind it must fail too
         self._is_closed = False
@@ -70,7 +89,10 @@ class SqliteJournal:
         """
         if self._is_closed:
             raise StoreError(f"history {self.path}: it is not open")
-        ready = codec.encoded(batch)
+        try:
+            ready = _encoded(batch)
+        except UnicodeEncodeError:  # half a character, which no file can keep, becomes a question mark
+            ready = _encoded(codec.cleaned(batch))
         if self._waiting or self._is_full or ready.is_large or self._checkpointer.cutting.locked():
             return self._hand_over(ready)
         try:
@@ -137,7 +159,7 @@ class SqliteJournal:
         self._writer = db
         self._checkpointer.start()
 
-    def _commit(self, ready: codec.Encoded) -> None:
+    def _commit(self, ready: Encoded) -> None:
         db = self._writer
         if db is None:
             raise StoreError(f"history {self.path}: it is not open")
@@ -148,11 +170,8 @@ class SqliteJournal:
                 pos += length
                 if not db.execute(_FACT, (pos, call, seq, body, length)).rowcount:
                     raise codec.there_already(call)
-            for sql, columns in (
-                (_ROW, ready.rows),
-                (_SAMPLE, ready.samples),
-                (_OPENED, ready.opened),
-                (_ENDED, ready.ended),
+            for sql, columns in zip(
+                _MORE, (ready.rows, ready.samples, ready.opened, ready.ended), strict=True
             ):
                 if columns:
                     db.executemany(sql, columns)
@@ -162,9 +181,12 @@ class SqliteJournal:
                 db.execute("ROLLBACK")
             raise
         self.position = pos
-        self._checkpointer.grew(len(ready.facts), ready.size)
+        self._grown += ready.size + PAGE * (4 + len(ready.facts) // 4)  # about what the log has grown by
+        if self._grown >= self._checkpointer.growth:
+            self._grown = 0
+            self._checkpointer.wake()
 
-    def _hand_over(self, ready: codec.Encoded) -> Awaitable[None]:
+    def _hand_over(self, ready: Encoded) -> Awaitable[None]:
         self._waiting += 1
         done = asyncio.get_running_loop().run_in_executor(self._write_thread, self._commit_patiently, ready)
         done.add_done_callback(self._taken)
@@ -176,7 +198,7 @@ class SqliteJournal:
         if not self._waiting:
             self._is_broken = False
 
-    def _commit_patiently(self, ready: codec.Encoded) -> None:
+    def _commit_patiently(self, ready: Encoded) -> None:
         """In the thread: commit, waiting for another writer if there is one."""
         if self._is_broken:
             raise StoreError(f"history {self.path}: not written, because a batch before it was not")
@@ -215,3 +237,34 @@ class SqliteJournal:
             self._checkpointer.stop()
             self._writer.close()
             self._writer = None
+
+
+def _encoded(batch: Batch) -> Encoded:
+    """The batch as columns, call by call; it is put into that order itself, so that positions follow it."""
+    by_call: dict[str, list[Entry]] = {}
+    for entry in batch.entries:
+        by_call.setdefault(entry.call, []).append(entry)
+    if len(by_call) > 1:
+        batch.entries = [entry for ones in by_call.values() for entry in ones]
+    facts, opened, ended, size, is_large = [], [], [], 0, False
+    for call, ones in by_call.items():
+        first, last = ones[0], ones[-1]
+        if last.seq - first.seq != len(ones) - 1:
+            raise codec.there_already(call)
+        body = _encode([entry.fact for entry in ones])
+        if b'":,' in body or b'":}' in body:
+            body = codec.mended(ones)
+        facts.append((len(ones), call, last.seq, body))
+        size += len(body)
+        is_large = is_large or len(body) > codec.LARGE
+        is_over = any([type(entry.fact) is Finished for entry in ones])
+        if first.seq == 1 and not is_over:
+            opened.append((call, first.fact.at))
+        elif is_over and first.seq > 1:
+            ended.append((call,))
+    samples = [(one.call, one.number, one.left_out, _encode(one.reading)) for one in batch.samples]
+    rows = [astuple(row) for row in batch.rows.values()]
+    for row in batch.rows.values():
+        if row.message is not None:
+            row.message.encode()  # the only text in a row that stands in no fact
+    return Encoded(facts, samples, rows, opened, ended, size, is_large)
