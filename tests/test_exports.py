@@ -1,4 +1,4 @@
-"""The public names of afoot, and of its helpers for tests."""
+"""The public names of afoot, and of what it offers to tests."""
 
 import subprocess
 import sys

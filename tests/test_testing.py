@@ -1,4 +1,4 @@
-"""The helpers for authors: the fake clock, trying a tool, and tools that follow a script."""
+"""What authors test their tools with: the fake clock, trying a tool, and tools that follow a script."""
 
 import asyncio
 import threading
@@ -130,6 +130,21 @@ def test_a_sync_tool_that_is_stuck_can_be_timed_out() -> None:
     outcome = try_tool(stuck, cancel_after=100)
     assert outcome.failure and (outcome.failure.clock, outcome.elapsed_s) == ("idle", 30)
     assert seen.wait(2)
+
+
+def test_a_sync_tool_that_never_stops_holds_up_no_test() -> None:
+    """C7, G4: after a real second the clock goes on to the end of its grace."""
+    go = threading.Event()
+
+    @afoot.tool
+    def deaf() -> str:
+        """Works for ever."""
+        go.wait(REAL_S * 2)
+        return "late"
+
+    outcome = try_tool(deaf, cancel_after=10)
+    go.set()
+    assert (outcome.outcome, outcome.elapsed_s) in (("cancelled", 10), ("cancelled", 15))
 
 
 def test_a_tool_on_its_own_loop_can_be_tried() -> None:

@@ -126,29 +126,41 @@ def _environment() -> dict[str, object]:
 
 
 def _settle(values: dict[str, object], origin: Mapping[str, str]) -> Settings:
-    unknown = sorted(set(values) - set(Settings.__struct_fields__))
-    if unknown:
-        raise ConfigError(f"unknown setting {unknown[0]!r}; `afoot config` lists them all")
     for key, value in values.items():
+        if key not in Settings.__struct_fields__:
+            raise ConfigError(f"unknown setting {key!r} ({origin[key]}); `afoot config` lists them all")
         try:
             one = msgspec.convert({key: value}, Settings, strict=False)
         except msgspec.ValidationError as error:
-            raise ConfigError(
-                f"setting {key} ({origin[key]}): {str(error).split(' - at')[0].lower()}"
-            ) from None
+            what, _, where = str(error).partition(" - at `$.")
+            whole = _whole_key(key, value, where)
+            raise ConfigError(f"setting {whole} ({origin[key]}): {what.lower()}") from None
         _check(key, getattr(one, key), origin[key])
     return msgspec.convert(values, Settings, strict=False)
+
+
+def _whole_key(key: str, value: object, where: str) -> str:
+    """`tools.export.idle_s`: msgspec writes `[...]` where the names of a table stand."""
+    if "[...]" in where and isinstance(value, dict):
+        for name, limits in value.items():
+            if not isinstance(limits, dict):
+                return f"{key}.{name}"
+            for limit, number in limits.items():
+                if isinstance(number, bool) or not isinstance(number, int | float):
+                    return f"{key}.{name}.{limit}"
+    return key
 
 
 def _check(key: str, value: object, where: str) -> None:
     if key in CHOICES and value not in CHOICES[key]:
         raise ConfigError(f"setting {key} ({where}): must be one of {', '.join(CHOICES[key])}, not {value!r}")
-    if isinstance(value, int | float) and (value < 0 or value != value):
+    if isinstance(value, int | float) and not value >= 0:
         raise ConfigError(f"setting {key} ({where}): must not be negative")
     if key in ("tools", "servers") and isinstance(value, dict):
         for name, limits in value.items():
-            for limit in limits:
+            for limit, number in limits.items():
                 if limit not in LIMITS:
                     raise ConfigError(
                         f"setting {key}.{name}.{limit} ({where}): must be one of {', '.join(LIMITS)}"
                     )
+                _check(f"{key}.{name}.{limit}", number, where)

@@ -74,6 +74,7 @@ class Gateway:
         provider = function.FunctionProvider(
             functions, settings=self._for_functions(), watchdog=self.watchdog
         )
+        self._stack.callback(provider.close)
         self.engine.catalog.put(provider)
 
     def tools(self) -> list[Tool]:
@@ -104,9 +105,13 @@ class Gateway:
 
     async def result(self, call_id: str) -> Call:
         """Wait for a call's end; the call tells outcome, result and failure."""
-        async for _ in self.follow(call_id):
-            pass
-        return (await recall(self.engine, call_id)).call
+        live = await recall(self.engine, call_id)
+        bell = Bell()
+        with self.engine.follow(live, bell.ring, None) as follower:
+            while live.call.end is None or live.recorded < follower.seq:
+                await bell.wait()
+                follower.take()
+        return live.call
 
     async def call(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> Call:
         """Submit a call and wait for its end."""
@@ -145,7 +150,7 @@ class Gateway:
             settings.queue_limit_s,
             settings.cancel_grace_s,
         )
-        return function.Settings(limits=limits, message_limit=settings.max_message_chars)
+        return function.Settings(limits=limits, message_limit=settings.max_message_chars, cancel_waits=True)
 
 
 def _functions(target: Target) -> list[Callable[..., Any]]:

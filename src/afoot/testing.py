@@ -32,6 +32,8 @@ from afoot.providers.context import Context
 from afoot.providers.function import Options, tool
 
 _POLL_S: Final = 0.002  # how long a wait for threads lasts before the clock looks again
+_PATIENCE_S: Final = 1.0  # a thread that is told to stop has this much real time to obey
+_TOOLS: Final = ("afoot-tool", "afoot-loop")  # how the names of tools' threads begin
 _T = TypeVar("_T")
 
 __all__ = ["Deadlock", "FakeClock", "Outcome", "Trial", "advance", "run", "scripted", "try_tool"]
@@ -53,7 +55,7 @@ class FakeClock(asyncio.SelectorEventLoop):
         self._executing = 0
         self._held: list[threading.Thread] = []
         self._older = frozenset(threading.enumerate())
-        self.is_busy: Callable[[threading.Thread], bool] = is_tool
+        self.is_busy: Callable[[threading.Thread], bool] = lambda thread: thread.name.startswith(_TOOLS)
         super().__init__(_Jumping(self.jump))
 
     def time(self) -> float:
@@ -70,7 +72,7 @@ class FakeClock(asyncio.SelectorEventLoop):
         if seconds is None:
             if is_held or files > 1:  # besides the loop's own pipe there is a socket or a file
                 return False
-            waiting = "; ".join(_where(task) for task in asyncio.all_tasks(self))
+            waiting = "; ".join(map(repr, asyncio.all_tasks(self)))
             raise Deadlock(f"nothing is ready, no timer is set and no thread runs; these wait: {waiting}")
         step = min(seconds, self.until - self._now if is_held else math.inf)
         self._now += max(0.0, step)
@@ -96,11 +98,6 @@ class FakeClock(asyncio.SelectorEventLoop):
 
     def _holds(self, thread: threading.Thread) -> bool:
         return thread in self._held or (thread not in self._older and self.is_busy(thread))
-
-
-def is_tool(thread: threading.Thread) -> bool:
-    """Whether this is a thread in which a tool runs."""
-    return thread.name.startswith(("afoot-tool", "afoot-loop"))
 
 
 class _Jumping(selectors.DefaultSelector):
@@ -194,18 +191,18 @@ class Trial(Struct, frozen=True):
         """Run it in a gateway in memory, to the end of its work."""
         settings = convert({"store": MEMORY, **self.settings}, Settings)
         async with Gateway(self.tool, settings=settings) as gateway:
-            engine, name = gateway.engine, gateway.tools()[0].name
+            engine, name, arguments = gateway.engine, gateway.tools()[0].name, json.encode(self.arguments)
             answers = {key: _answer(given) for key, given in self.answers.items()}
-            live = engine.submit(Submission(name, Raw(json.encode(self.arguments)), answers=answers))
+            live = engine.submit(Submission(name, Raw(arguments), answers=answers))
             clock = asyncio.get_running_loop()
             if isinstance(clock, FakeClock):  # a thread that waits for an answer is not at work
-                clock.is_busy = lambda thread: is_tool(thread) and not (live.call.open or live.call.released)
-            canceller = asyncio.create_task(_cancel(engine, live, self.cancel_after))
-            try:
-                readings = await _listen(engine, live)
-            finally:
-                canceller.cancel()
-        facts = [entry.fact for entry in await engine.journal.facts(live.call.id)]
+                clock.is_busy = lambda thread: (
+                    thread.name.startswith(_TOOLS) and not (live.call.open or live.call.released)
+                )
+            if self.cancel_after is not None:
+                clock.create_task(_cancel(engine, live, self.cancel_after))
+            readings = await _listen(engine, live)
+            facts = [entry.fact for entry in await engine.journal.facts(live.call.id)]
         assert live.call.end is not None, "a call that was released has ended"
         return Outcome(live.call, live.call.end, facts, readings)
 
@@ -270,10 +267,13 @@ async def _stubborn(seconds: float) -> None:
             await asyncio.shield(sleep)
 
 
-async def _cancel(engine: Engine, live: Live, after: float | None) -> None:
-    if after is not None:
-        await advance(after)
-        engine.cancel(live, "caller", "the test cancelled it")
+async def _cancel(engine: Engine, live: Live, after: float) -> None:
+    await advance(after)
+    engine.cancel(live, "caller", "the test cancelled it")
+    for thread in threading.enumerate():
+        if thread.name == f"afoot-tool-{live.call.id}":
+            await asyncio.to_thread(thread.join, _PATIENCE_S)
+    await advance(live.call.opened.limits.grace_s)
 
 
 async def _listen(engine: Engine, live: Live) -> list[Reading]:
@@ -297,9 +297,3 @@ def _answer(given: object) -> Answer:
 
 def _text(content: Raw) -> str:
     return "".join(str(item.get("text", "")) for item in json.decode(bytes(content)))
-
-
-def _where(task: "asyncio.Task[Any]") -> str:
-    stack = task.get_stack(limit=1)
-    place = f" ({stack[0].f_code.co_filename}:{stack[0].f_lineno})" if stack else ""
-    return f"{task.get_name()}{place}"

@@ -60,7 +60,7 @@ def test_the_fold_of_what_was_recorded_is_the_live_call(
     """H1: `Call = fold(facts)`, field by field."""
     call, recorded = live(first, wishes)
     again = fold("c", recorded)
-    for name in Call.__slots__:
+    for name in Call.__struct_fields__:
         assert getattr(again, name) == getattr(call, name), name
 
 

@@ -216,4 +216,4 @@ def test_a_log_line_touches_nothing() -> None:
 
 def _seen(call: Call) -> dict[str, object]:
     """Every field of a call, copied."""
-    return {name: copy(getattr(call, name)) for name in Call.__slots__}
+    return {name: copy(getattr(call, name)) for name in Call.__struct_fields__}

@@ -3,13 +3,16 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.e2e.gateway import Gateway, serving
-from tests.e2e.raw import PREFIX, Http, Message, Pipe, call, last, modern, request
+from tests.e2e.raw import MODERN, PREFIX, Http, Message, Pipe, call, last, modern, request
 
 LIMIT: Final = 300_000
 DEEP: Final = 100_000
@@ -102,6 +105,7 @@ HEADERS: Final[dict[str, tuple[dict[str, str | None], int, int, str]]] = {
     "our name, another port": ({"host": "127.0.0.1:1"}, 421, -32600, "host"),
     "another origin": ({"origin": "http://evil.example.com"}, 403, -32600, "origin"),
     "text as content": ({"content_type": "text/plain"}, 415, -32600, "content-type"),
+    "nearly JSON": ({"content_type": "application/json-patch+json"}, 415, -32600, "content-type"),
     "no content type": ({"content_type": None}, 415, -32600, "content-type"),
     "takes no stream": ({"accept": "application/json"}, 406, -32600, "accept"),
     "takes no JSON": ({"accept": "text/event-stream"}, 406, -32600, "accept"),
@@ -123,6 +127,18 @@ def test_a_wrong_header_is_told_and_the_connection_lives_on(gateway: Gateway, ca
         assert (response.status, error["code"]) == (status, code)
         assert place in error["message"]
         assert http.ask(ADD)["result"]["structuredContent"] == {"sum": 2}
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/", "/nothing"])
+@pytest.mark.parametrize("method", ["HEAD", "GET", "PUT", "DELETE", "OPTIONS"])
+def test_every_method_is_answered(gateway: Gateway, method: str, path: str) -> None:
+    """S1: whatever is asked of whichever path, an answer comes, and never a failure of ours."""
+    with closing(HTTPConnection(urlsplit(gateway.url).netloc, timeout=3)) as connection:
+        connection.request(method, path, headers={"mcp-protocol-version": MODERN})
+        response = connection.getresponse()
+        assert (response.status < 500, path != "/mcp" or response.status == 405) == (True, True)
+        if response.status == 405:
+            assert "POST" in str(response.getheader("allow"))
 
 
 def test_a_body_that_is_too_large_is_refused_and_the_connection_lives_on(strict: Gateway) -> None:

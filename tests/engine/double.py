@@ -42,6 +42,8 @@ class Bench:
     def prepare(self, tool: str, arguments: Raw) -> Work:
         if b"broken" in bytes(arguments):
             raise ToolError.validation("arguments.broken: not wanted here")
+        if b"crash" in bytes(arguments):
+            raise KeyError("a check of the author's own")
         return partial(_work, self._bodies[tool])
 
 

@@ -124,6 +124,20 @@ async def test_bad_input_is_told_before_anything_runs() -> None:
         assert len(await engine.journal.facts(live.call.id)) == 3
 
 
+async def test_a_crash_of_the_check_of_arguments_is_a_failed_call() -> None:
+    """E3, E4: an author's validator may raise anything; no call is left open."""
+
+    async def body(run: Run) -> str:
+        raise AssertionError("it ran")
+
+    async with engine_of(body) as engine:
+        live = engine.submit(Submission("tool", Raw(b'{"crash":1}')))
+        assert live.call.end and live.call.end.failure and live.call.started is None
+        assert "KeyError" in live.call.end.failure.message and "Traceback" in live.call.end.failure.trace
+        await asyncio.sleep(0.1)
+        assert engine.calls() == []
+
+
 async def test_partial_results_are_there_at_a_timeout_and_at_a_cancel() -> None:
     """P11, E2: they are stored with the call that did not end well."""
 

@@ -231,7 +231,7 @@ def test_pages_of_calls_join_without_a_gap(api: Api) -> None:
         page = api.get(f"/api/calls?limit=2{before}").body
         found += [one["id"] for one in page["calls"]]
         place = page["next"]
-        assert place is not None
+        assert place is not None or set(made) <= set(found)
     assert len(found) == len(set(found))
     assert [one for one in found if one in made] == made[::-1]
 

@@ -3,21 +3,21 @@
 import json
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from afoot.cli.desk import Desk, Local, Remote, Wanted
-from afoot.cli.ending import CANCELLED, CODES, LOST, USAGE, Stop
+from afoot.cli.ending import CANCELLED, CODES, INTERRUPTED, LOST, USAGE, Stop
 from afoot.cli.form import Ask, Declined, fill, visit
 from afoot.cli.pump import Item, Pump, StopAsking
 from afoot.cli.screen import Screen, closing, screen
 from afoot.cli.typed import pairs
 from afoot.core.call import Call, evolve, note
-from afoot.core.facts import Asked, Entry, Finished, Opened, Question
+from afoot.core.facts import Asked, Entry, Finished, Opened, Question, Reading
 from afoot.serve.view import ReadingEvent
 
 
@@ -60,25 +60,47 @@ class Following:
         self._is_local = is_local
         self._call: Call | None = None
         self._asked: list[Question] = []
+        self._early: Reading | None = None  # a reading of the very instant of the start may come before it
         self._interrupts = 0
+        self._is_told = False
         self.cancels = True  # whether Ctrl-C cancels the call
 
     def run(self, items: Iterator[Item]) -> int:
-        """Follow to the end, and give the exit code."""
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler)
-        with Pump(lambda: items) as pump:
-            while (code := self._code()) is None:
-                try:
+        """Follow to the end, and give the exit code. The first Ctrl-C cancels, the second leaves at once."""
+        with Pump(lambda: items) as pump, _interrupts(lambda: self._signalled(pump)):
+            try:
+                while (code := self._code()) is None:
                     self._turn(pump)
-                except KeyboardInterrupt:
-                    self._interrupted()
-            return code
+                    if self._interrupts and not self._is_told:
+                        self._is_told = True
+                        self._cancel()
+                return code
+            except KeyboardInterrupt:
+                raise Stop(CANCELLED, "left; the call was told to stop") from None
+
+    def _signalled(self, pump: Pump) -> None:
+        """Not raised where it hits, which may be in the midst of anything; only the second is."""
+        self._interrupts += 1
+        if self._interrupts > 1:
+            raise KeyboardInterrupt
+        pump.poke()
+
+    def _cancel(self) -> None:
+        if not self.cancels:
+            raise Stop(INTERRUPTED, "")
+        if self._call is None:
+            raise Stop(CANCELLED, "interrupted before the call began")
+        try:
+            self._desk.cancel(self._call.id, "Ctrl-C in the terminal")
+        except Stop as stop:
+            if stop.more.get("status") != 409:  # it has just ended; its last facts are on their way
+                raise
+        self._screen.say("Ctrl-C: cancelling the call; once more leaves at once")
 
     def _turn(self, pump: Pump) -> None:
         for item in pump.take():
             self._take(item)
-        while self._asked and self._code() is None:
+        while self._asked and not self._interrupts and self._code() is None:
             self._answer(self._asked.pop(0), pump)
 
     def _take(self, item: Item | None) -> None:
@@ -87,12 +109,16 @@ class Following:
                 raise Stop(LOST, "the call's events ended before the call did")
             return
         if isinstance(item, ReadingEvent):
-            if self._call is not None:
-                note(self._call, item.reading)
-                self._screen.reading(self._call, item.reading)
+            self._early = item.reading
+        else:
+            call = self._fold(item)
+            self._screen.fact(call, item.fact)
+        if self._early is not None and self._call is not None and self._call.started is not None:
+            note(self._call, self._early)
+            self._screen.reading(self._call, self._early)
+            self._early = None
+        if isinstance(item, ReadingEvent):
             return
-        call = self._fold(item)
-        self._screen.fact(call, item.fact)
         if isinstance(item.fact, Asked):
             self._asked.append(item.fact.question)
 
@@ -108,22 +134,6 @@ class Following:
         if self._call is None or self._call.end is None:
             return None
         return exit_code(self._call)
-
-    def _interrupted(self) -> None:
-        """The first Ctrl-C cancels and waits for what the tool still says; the second leaves."""
-        self._interrupts += 1
-        if not self.cancels:
-            raise Stop(130, "")
-        if self._interrupts > 1 or self._call is None:
-            raise Stop(
-                CANCELLED, "left; the call was told to stop" if self._interrupts > 1 else "interrupted"
-            )
-        self._screen.say("Ctrl-C: cancelling the call; once more leaves at once")
-        try:
-            self._desk.cancel(self._call.id, "Ctrl-C in the terminal")
-        except Stop as stop:
-            if stop.more.get("status") != 409:  # it has just ended; its last facts are on their way
-                raise
 
     def _answer(self, question: Question, pump: Pump) -> None:
         """Have a person answer in place, or say how it can be answered."""
@@ -143,7 +153,8 @@ class Following:
         try:
             asking.run()
         except StopAsking:
-            self._screen.say("(the question is closed)")
+            if not self._interrupts:
+                self._screen.say("(the question is closed)")
 
     def _line(self, prompt: str, question: Question, pump: Pump) -> str | None:
         print(prompt, end="", file=sys.stderr, flush=True)
@@ -154,7 +165,7 @@ class Following:
             print(file=sys.stderr)  # the prompt stands on this line
             self._take(item)
 
-        line = pump.line(lambda: question.id in call.open, handle)
+        line = pump.line(lambda: question.id in call.open and not self._interrupts, handle)
         if line is None:
             print(file=sys.stderr)
         return line
@@ -228,6 +239,18 @@ def exit_code(call: Call) -> int:
     ):
         return USAGE
     return CODES[end.outcome]
+
+
+@contextmanager
+def _interrupts(handle: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C, and being told to stop, as a call of `handle` while the block lasts."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda *_: handle()) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _every(question: Question) -> set[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
@@ -12,11 +12,12 @@ import msgspec
 from afoot.cli.client import Client, events, part
 from afoot.cli.ending import LOST, USAGE, Stop
 from afoot.cli.pump import Item
-from afoot.core.facts import Entry, Finished, Reading
+from afoot.core.facts import Entry, Fact, Finished, Reading
 from afoot.errors import AfootError, AlreadyAnswered, IllegalFact, ToolError
 from afoot.serve.view import ReadingEvent
 
 T = TypeVar("T")
+Told = Fact | Reading
 RETRY_S = 5.0
 
 _entry = msgspec.json.Decoder(Entry)
@@ -122,7 +123,8 @@ class Local:
 
     def start(self, want: Wanted) -> Iterator[Item]:
         options = {"idle_s": want.idle_s, "ceiling_s": want.ceiling_s, "caller": "operator"}
-        return self._items(self._do(self._submit(want, options)))
+        call, first, following = self._do(self._submit(want, options))
+        return self._items(call, first, following)
 
     def answer(self, question: str, action: str, content: object) -> None:
         async def answer() -> None:
@@ -139,22 +141,24 @@ class Local:
     async def _find(self, name: str) -> Any:
         return self._gateway.engine.catalog.get(name)[1]
 
-    async def _submit(self, want: Wanted, options: dict[str, Any]) -> str:
-        return self._gateway.submit(want.tool, want.arguments, **options)
-
-    def _items(self, call: str) -> Iterator[Item]:
+    async def _submit(self, want: Wanted, options: dict[str, Any]) -> tuple[str, Told, AsyncIterator[Told]]:
+        """Start the call and follow it in one go: it cannot report before somebody listens."""
+        call = self._gateway.submit(want.tool, want.arguments, **options)
         following = self._gateway.follow(call)
+        return call, await anext(following), following
+
+    def _items(self, call: str, item: Told, following: AsyncIterator[Told]) -> Iterator[Item]:
         seq = 0
         while True:
-            try:
-                item = self._do(anext(following))
-            except StopAsyncIteration:
-                return
             if isinstance(item, Reading):
                 yield ReadingEvent(call, item)
             else:
                 seq += 1
                 yield Entry(call, seq, item)
+            try:
+                item = self._do(_next(following))
+            except StopAsyncIteration:
+                return
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -182,3 +186,7 @@ class Local:
         async with Gateway(self._target, settings=settings) as gateway:
             self._ready.set_result(gateway)
             await self._stop.wait()
+
+
+async def _next(following: AsyncIterator[Told]) -> Told:
+    return await anext(following)

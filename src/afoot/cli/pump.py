@@ -39,6 +39,10 @@ class Pump:
         select.select([self._reader], (), ())
         yield from self._come()
 
+    def poke(self) -> None:
+        """Wake whoever waits, with nothing to take."""
+        os.write(self._writer, b".")
+
     def line(self, asking: Callable[[], bool], handle: Callable[[Item | None], None]) -> str | None:
         """A line that a person types; items are handled meanwhile. None: stdin ended. Raises StopAsking."""
         stdin = sys.stdin.fileno()

@@ -34,7 +34,7 @@ def status(*, at: At = "", json: Json = False) -> int:
     """Say whether a gateway runs, where, how it is, and what it is doing."""
     client = connect(at)
     health = client.get("/healthz")
-    living: list[dict[str, Any]] = client.get("/api/calls", state="live", limit=1000)["calls"]
+    living: list[dict[str, Any]] = client.get("/api/calls", state="live", limit=500)["calls"]
     asks = sum(len(call["questions"]) for call in living)
     if json:
         told = {

@@ -3,15 +3,27 @@
 from afoot.core.call import Call, State
 from afoot.core.facts import Fact, Finished, Opened, Reading, Started
 
+STALL_S = 10.0
+STALL_GAPS = 4
+
 
 def waiting_on(call: Call) -> str | None:
     """On whom the call waits, if on anybody."""
     return "person" if call.open else None
 
 
-def notice(call: Call, now: float) -> Reading:
+def is_stalled(call: Call, now: float, heard: float) -> bool:
+    """Alive, but not advancing for far longer than it usually takes between two reports (C5)."""
+    latest = call.latest
+    if latest is None or call.started is None or call.state is not State.RUNNING or call.open:
+        return False
+    usual_s = (latest.at - call.started) / max(1, call.readings)
+    return heard > latest.at and now - latest.at > max(STALL_S, STALL_GAPS * usual_s)
+
+
+def notice(call: Call, now: float, heard: float = 0.0) -> Reading:
     """A sign of life from the engine: no number, no total, no touch on a clock."""
-    return Reading(now, message=_text(call, now), source="engine")
+    return Reading(now, message=_text(call, now, heard), source="engine")
 
 
 def stages(fact: Fact) -> list[Reading]:
@@ -29,7 +41,7 @@ _STAGES: dict[type[Fact], tuple[tuple[int, str], ...]] = {
 }
 
 
-def _text(call: Call, now: float) -> str:
+def _text(call: Call, now: float, heard: float) -> str:
     if call.open:
         question = next(iter(call.open.values()))
         return f"waiting for an answer: {question.message}" if question.message else "waiting for an answer"
@@ -37,4 +49,6 @@ def _text(call: Call, now: float) -> str:
         return f"queued, {now - call.opened.at:.0f} s"
     if call.state is State.CANCELLING:
         return "cancelling"
+    if is_stalled(call, now, heard) and call.latest is not None:
+        return f"alive, but no advance for {now - call.latest.at:.0f} s"
     return f"running, {call.on_clock(now):.0f} s"

@@ -30,6 +30,11 @@ def told(error: ToolError) -> Failure:
     return Failure(error.message, error.category, error.code, error.retryable, error.retry_after)
 
 
+def failed(live: "Live", error: Exception) -> Failure:
+    """Why arguments were not taken: what the tool said of them, or that looking at them crashed."""
+    return told(error) if isinstance(error, ToolError) else crashed(live, error)
+
+
 def crashed(live: "Live", error: BaseException) -> Failure:
     """A crash is a clean line to the caller; the trace is for log and history (E3)."""
     trace = "".join(traceback.format_exception(error))[-16_000:]

@@ -28,12 +28,12 @@ from afoot.core.rules import Tick, decide, explained
 from afoot.engine import questions
 from afoot.engine.catalog import Catalog, lower
 from afoot.engine.deadlines import arm, arm_grace
-from afoot.engine.endings import is_new, told
+from afoot.engine.endings import failed, is_new
 from afoot.engine.live import Follower, Live, LoopClock, supervise
 from afoot.engine.recorder import Recorder
 from afoot.engine.slots import Slots
 from afoot.engine.watch import Watcher
-from afoot.errors import Refused, ToolError, UnknownName
+from afoot.errors import Refused, UnknownName
 
 YOUNG_S = 0.05  # a call gets its timer at this age, unless its clocks are as short
 
@@ -126,8 +126,8 @@ class Engine:
         self.recorder.fact(Entry(call.id, 1, opened), live)
         try:
             live.work = provider.prepare(tool.name, want.arguments)
-        except ToolError as error:
-            self.end(live, self.ending(live, "failed", told(error)))
+        except Exception as error:  # an author's own check of arguments may raise anything
+            self.end(live, self.ending(live, "failed", failed(live, error)))
             return live
         if tool.concurrency or self._slots.per_server:
             self._admit(live)
@@ -252,7 +252,8 @@ class Engine:
     def _age(self) -> None:
         """Those who have outlived their first moment get their timers and watches; nearly all have not."""
         self.aging = False
-        young, self.young = self.young, {}
+        young = self.young
+        self.young = {}
         for settle in young.values():
             settle()
 

@@ -145,7 +145,7 @@ class Follower:
             self._next = now + self._gap_s
             newest: list[Fact | Reading] = [live.call.latest] if live.call.latest is not None else []
             if self._every and live.readings is not None:
-                newest = [*live.readings][-fresh:]
+                newest = list[Fact | Reading](live.readings)[-fresh:]
             # At the same instant the reading came first: a call says its last before it ends.
             facts = sorted(newest + facts, key=attrgetter("at")) if facts else newest
         self._armed = False

@@ -66,9 +66,7 @@ class Settings(Struct, frozen=True):
     queue: int = 1000
     message_limit: int = MESSAGE_LIMIT
     stuck_limit: int = STUCK_LIMIT
-    cancel_waits: bool = (
-        False  # whether a cancelled call waits for its thread, so that what it returns counts
-    )
+    cancel_waits: bool = False  # whether a cancelled call waits for its thread, so that its result counts
     capture: bool = True
 
 

@@ -17,7 +17,8 @@ from afoot.serve.view import CallView, full, line, view
 
 STATES = ("live", *(state.value for state in State))
 OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
-MOST = 1000
+MOST = 500  # calls on a page
+TIES = 100  # calls of one moment that a page may have more, so that none falls between two pages
 SHORTEST = 4  # characters of an id that may stand for all of it
 
 
@@ -57,7 +58,7 @@ async def index(request: Request) -> None:
         limit=limit,
     )
     calls = await find(request.site, query)
-    await request.answer(200, Page(calls, calls[-1].opened if len(calls) == limit else None))
+    await request.answer(200, Page(calls, calls[-1].opened if len(calls) >= limit else None))
 
 
 async def find(site: Site, query: Query) -> list[CallView]:
@@ -67,7 +68,7 @@ async def find(site: Site, query: Query) -> list[CallView]:
     found = [one for key, one in living.items() if _fits(one, query) and _holds(site.engine[key], query.text)]
     if query.state in ("", "finished"):
         # The history has older values of calls that live, so it is asked for as many more.
-        most = min(query.limit + len(living), MOST)
+        most = query.limit + len(living) + TIES
         rows = await site.engine.journal.find(
             Query(
                 query.text, query.tool, query.server, query.state, query.outcome,
@@ -75,8 +76,9 @@ async def find(site: Site, query: Query) -> list[CallView]:
             )
         )  # fmt: skip
         found += [line(row, now) for row in rows if row.id not in living]
-    found.sort(key=lambda one: one.opened, reverse=True)
-    return found[: query.limit]
+    found.sort(key=lambda one: (one.opened, one.id), reverse=True)
+    page = found[: query.limit]
+    return page + [one for one in found[query.limit :] if one.opened == page[-1].opened]
 
 
 async def start(request: Request) -> None:
@@ -100,8 +102,11 @@ async def show(request: Request) -> None:
     request.query()
     engine = request.site.engine
     live = await resolve(request.site, request.names["id"])
-    samples = await engine.journal.samples(live.call.id)
-    await request.answer(200, full(live.call, samples, engine.clock.now()))
+    call = live.call
+    samples = await engine.journal.samples(call.id)
+    if samples and call.id not in engine:  # facts alone do not tell how far it came
+        call.latest, call.readings = samples[-1].reading, samples[-1].number
+    await request.answer(200, full(call, samples, engine.clock.now()))
 
 
 async def cancel(request: Request) -> None:
@@ -125,7 +130,7 @@ async def resolve(site: Site, name: str) -> Live:
     journal = site.engine.journal
     living = [live.call.id for live in site.engine.calls()]
     if len(name) >= SHORTEST:
-        rows = await journal.find(Query(text=name, limit=MOST))
+        rows = await journal.find(Query(text=name, limit=1000))
         fitting = sorted(_like(name, [*living, *(row.id for row in rows)]))
         if len(fitting) == 1:
             return await recall(site.engine, fitting[0])

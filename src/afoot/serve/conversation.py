@@ -1,8 +1,7 @@
 """One request that follows one call: what is sent for it, and when; on every era and transport."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping
 
 from msgspec import UNSET
 
@@ -26,7 +25,7 @@ from afoot.core.ports import Handle
 from afoot.engine.engine import Submission
 from afoot.engine.live import Follower, Live
 from afoot.errors import CallerError
-from afoot.serve.asgi import Leaving
+from afoot.serve.manner import Manner, Outlet
 from afoot.serve.site import Site
 from afoot.wire import messages
 from afoot.wire.messages import FrameMeta, ProgressMeta, Wanted
@@ -36,51 +35,12 @@ BIG = 900_000  # official clients take at most 1 MiB as one event of a stream
 _SILENT = (Opened, Started, Released)  # facts that no caller is told of
 
 
-class Outlet(Protocol):
-    """Where the frames of one request go. `gone`: nobody is there any more; `streaming`: frames can flow."""
-
-    gone: bool
-    streaming: bool
-    leaving: Leaving | None
-
-    async def send(self, frames: Sequence[bytes]) -> None: ...
-
-    async def finish(self, frames: Sequence[bytes], last: bytes | None) -> None: ...
-
-    async def keep_alive(self) -> None: ...
-
-    def watch(self, ring: Callable[[], object]) -> None: ...
-
-
-class Manner(Protocol):
-    """How an era asks its caller and takes its leaving; `capped`: a large result cannot go on a stream."""
-
-    capped: bool
-    modern: bool
-
-    def ask(self, talk: "Conversation", asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
-        """Frames that ask, and the last frame if asking ends this request."""
-        ...
-
-    def postpone(self, talk: "Conversation") -> bytes:
-        """The last frame in place of a result that is too large for the stream."""
-        ...
-
-    def settled(self, talk: "Conversation", fact: Answered) -> list[bytes]:
-        """Frames for a question that was answered."""
-        ...
-
-    def left(self, talk: "Conversation") -> None:
-        """The caller went away before the last frame."""
-        ...
-
-
 class Conversation:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_opened", "_sent", "_stages", "_timer", "_told", "bell", "caller", "extra", "live", "manner",
-        "outlet", "round", "series", "site", "stopped", "want",
+        "_opened", "_sent", "_settled", "_stages", "_timer", "_told", "bell", "caller", "extra", "live",
+        "manner", "outlet", "round", "series", "site", "stopped", "want",
     )  # fmt: skip
 
     live: Live
@@ -98,6 +58,7 @@ class Conversation:
         self.extra: list[bytes] = []  # frames that no fact of the call stands for
         self._told = False  # whether the caller knows which call this is
         self._stages = False
+        self._settled = False
         self._timer: Handle | None = None
         self._opened = self._sent = site.engine.clock.now()
 
@@ -158,6 +119,7 @@ class Conversation:
 
     def settle(self) -> None:
         """The call is not one of the many that end at once: watch its caller, and mind its silence."""
+        self._settled = True
         self.outlet.watch(self.bell.set)
         self._arm()
 
@@ -170,7 +132,11 @@ class Conversation:
                 return True
             return False
         frames, last = self.manner.ask(self, list(call.open.values()))
-        return await self._give(frames, last)
+        if last is not None:
+            await self.outlet.finish(frames, last)
+        elif frames:
+            await self.outlet.send(frames)
+        return last is not None
 
     async def _turn(self, follower: Follower) -> bool:
         """Send what is new; True when that was the last."""
@@ -194,13 +160,13 @@ class Conversation:
         if last is None and asked:
             more, last = self.manner.ask(self, asked)
             frames += more
-        if last is None and not frames:
-            return await self._give(frames, None)
         if last is not None:
             await self.outlet.finish(frames, last)
-        else:
+        elif frames:
             await self.outlet.send(frames)
             self._sent = self.site.engine.clock.now()
+        if last is None and self._settled and self._timer is None:
+            await self._tend()
         return last is not None
 
     async def _leave(self) -> bool:
@@ -220,17 +186,6 @@ class Conversation:
         if self.round == live.round:
             live.attached -= 1
         return last
-
-    async def _give(self, frames: list[bytes], last: bytes | None) -> bool:
-        if last is not None:
-            await self.outlet.finish(frames, last)
-            return True
-        if frames:
-            await self.outlet.send(frames)
-            self._sent = self.site.engine.clock.now()
-        elif self._timer is None:
-            await self._tend()
-        return False
 
     def _show(
         self, item: Fact | Reading, frames: list[bytes], asked: list[Question], gap: int
@@ -284,7 +239,7 @@ class Conversation:
         if now - self._sent >= min(settings.notice_s, settings.keepalive_s):
             frames: list[bytes] = []
             if now - self.live.call.opened.at >= QUIET_S:
-                told = notice(self.live.call, now)
+                told = notice(self.live.call, now, self.live.heard)
                 self._progress(told, messages.told(told, self.live.call, False), frames)
             if frames:
                 await self.outlet.send(frames)

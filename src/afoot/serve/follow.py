@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from afoot.core.facts import Entry, Finished, Reading, Sample
+from afoot.core.facts import Entry, Fact, Finished, Opened, Reading, Sample, Started
 from afoot.engine.bell import Bell
 from afoot.engine.live import Follower, Live
 from afoot.errors import StoreError
@@ -57,6 +57,19 @@ async def follow(request: Request, live: Live, want: Follow) -> None:
         leaving.close()
 
 
+def _in_order(items: Sequence[Fact | Reading]) -> list[Fact | Reading]:
+    """The same items, no reading before the start of its call: within one instant `take` puts it first."""
+    early = [item for item in items if isinstance(item, Reading)]
+    found: list[Fact | Reading] = []
+    for item in items:
+        if isinstance(item, Reading):
+            continue
+        while early and early[0].at <= item.at and not isinstance(item, Opened | Started):
+            found.append(early.pop(0))
+        found.append(item)
+    return found + early
+
+
 class _Stream:
     """One reader of one call."""
 
@@ -69,6 +82,7 @@ class _Stream:
         self._clock = request.site.engine.clock
         self._beat_s = request.site.settings.keepalive_s
         self._sent = 0.0
+        self._is_new = self._id in request.site.engine
         self.is_over = False
 
     async def past(self) -> None:
@@ -76,7 +90,7 @@ class _Stream:
         until, number = self._follower.seq, self._follower.number
         latest = self._follower.live.call.latest
         facts = await self._facts(self._want.after, until)
-        samples = [one for one in await self._samples() if one.number <= number]
+        samples = [one for one in await self._samples(number) if one.number <= number or not number]
         if latest is not None and number > (samples[-1].number if samples else 0):
             samples.append(Sample(self._id, number, latest))
         if self._want.after:
@@ -96,7 +110,7 @@ class _Stream:
         if taken.gap:
             frames += [self._fact(one) for one in await self._facts(before, before + taken.gap)]
         seq = before + taken.gap
-        for item in taken.items:
+        for item in _in_order(taken.items):
             if isinstance(item, Reading):
                 frames.append(self._reading(item))
             else:
@@ -124,7 +138,10 @@ class _Stream:
             kept = found if len(found) > len(kept) else kept
         return [one for one in kept if one.seq <= until]
 
-    async def _samples(self) -> list[Sample]:
+    async def _samples(self, number: int) -> list[Sample]:
+        """The readings in the history; a call that lives and has made none needs no look."""
+        if not number and self._is_new:
+            return []
         try:
             return await self._journal.samples(self._id)
         except StoreError:

@@ -7,8 +7,9 @@ from msgspec import UNSET
 from afoot.core.facts import NOTHING, Answer, Answered, Question
 from afoot.engine.live import Live
 from afoot.errors import AfootError, ToolError
-from afoot.serve.conversation import Conversation, Outlet
+from afoot.serve.conversation import Conversation
 from afoot.serve.listing import EMPTY, definitions
+from afoot.serve.manner import Outlet
 from afoot.serve.site import Site
 from afoot.wire import mcp_2025 as era
 from afoot.wire import messages

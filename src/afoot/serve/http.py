@@ -108,6 +108,12 @@ class Http:
         self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope.get("method") == "HEAD"
+        ):  # its head alone would wait for a body, so the connection ends with it
+            head = [(b"allow", b"GET, POST, DELETE"), (b"connection", b"close")]
+            await Reply(send, self._site.settings.stuck_s).json(405, b"", *head)
+            return
         if scope["type"] != "http" or scope["path"] != "/mcp":
             await self._routes(scope, receive, send)
             return
@@ -133,7 +139,8 @@ class Http:
         """One request of 2026-07-28."""
         site = self._site
         limit = site.settings.max_body_bytes
-        if not headers.get("content-type", "").startswith("application/json"):
+        kind = headers.get("content-type", "")
+        if kind != "application/json" and kind.partition(";")[0].strip().lower() != "application/json":
             raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
         if headers.get("accept") != "application/json, text/event-stream":
             accepts(headers.get("accept", ""))
@@ -146,7 +153,7 @@ class Http:
         asked = mcp.read(body, headers)
         if len(headers) != len(scope["headers"]):
             _once(scope)
-        if type(asked) is not Wanted:
+        if not isinstance(asked, Wanted):
             await self._plain(asked, headers, reply)
             return
         talk = Conversation(site, asked, "local", reply, _MODERN)

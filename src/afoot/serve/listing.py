@@ -3,7 +3,7 @@
 from msgspec import Raw
 
 from afoot.engine.bell import Bell
-from afoot.serve.conversation import Outlet
+from afoot.serve.manner import Outlet
 from afoot.serve.site import Site
 from afoot.wire import mcp
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, params

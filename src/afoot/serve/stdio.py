@@ -11,6 +11,7 @@ from contextlib import suppress
 from msgspec import UNSET
 
 from afoot.engine.bell import Bell
+from afoot.serve.asgi import Leaving
 from afoot.serve.conversation import Conversation
 from afoot.serve.handshake import Session
 from afoot.serve.listing import answer_plain, listen
@@ -33,7 +34,7 @@ class Line:
         self._stuck_s = stuck_s
         self.gone = False
         self.streaming = True
-        self.leaving = None
+        self.leaving: Leaving | None = None
 
     def watch(self, ring: Callable[[], object]) -> None:
         """Nothing: the end of the pipe is seen by whoever reads it."""

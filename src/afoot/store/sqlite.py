@@ -246,7 +246,10 @@ def _encoded(batch: Batch) -> Encoded:
         by_call.setdefault(entry.call, []).append(entry)
     if len(by_call) > 1:
         batch.entries = [entry for ones in by_call.values() for entry in ones]
-    facts, opened, ended, size, is_large = [], [], [], 0, False
+    facts: list[codec.FactColumns] = []
+    opened: list[tuple[str, float]] = []
+    ended: list[tuple[str]] = []
+    size, is_large = 0, False
     for call, ones in by_call.items():
         first, last = ones[0], ones[-1]
         if last.seq - first.seq != len(ones) - 1:
