@@ -108,9 +108,9 @@ class Gateway:
         live = await recall(self.engine, call_id)
         bell = Bell()
         with self.engine.follow(live, bell.ring, None) as follower:
-            while live.call.end is None or live.recorded < follower.seq:
+            follower.seq = 0
+            while not any(type(fact) is Finished for fact in follower.take().items):
                 await bell.wait()
-                follower.take()
         return live.call
 
     async def call(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> Call:

@@ -150,7 +150,8 @@ class _Stream:
     def _merged(self, facts: Sequence[Entry], samples: Sequence[Sample]) -> Iterator[bytes]:
         waiting = list(reversed(samples))
         for entry in facts:
-            while waiting and waiting[-1].reading.at <= entry.fact.at:
+            is_start = isinstance(entry.fact, Opened | Started)
+            while waiting and waiting[-1].reading.at <= entry.fact.at and not is_start:
                 yield self._reading(waiting[-1].reading, waiting.pop().left_out)
             yield self._fact(entry)
         for sample in reversed(waiting):
