@@ -90,10 +90,9 @@ class Engine:
 
     def __getitem__(self, call_id: str) -> Live:
         """A call that lives; raises UnknownName."""
-        try:
-            return self._live[call_id]
-        except KeyError:
-            raise UnknownName("call", call_id) from None
+        if call_id not in self._live:
+            raise UnknownName("call", call_id)
+        return self._live[call_id]
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._live
@@ -220,12 +219,9 @@ class Engine:
         elif self._slots.wait(live):
             arm(live, self.clock, self.tick)
         else:
-            text = (
-                f"the queue of tool {live.tool.name} is full ({live.tool.queue} calls wait); try again later"
-            )
-            self.end(
-                live, self.ending(live, "failed", Failure(text, "unavailable", "queue_full", retryable=True))
-            )
+            text = f"the queue of tool {live.tool.name} is full ({live.tool.queue} calls); try again later"
+            failure = Failure(text, "unavailable", "queue_full", retryable=True)
+            self.end(live, self.ending(live, "failed", failure))
 
     def start(self, live: Live) -> None:
         """Begin the next attempt; it must have its slot. What was answered to the last is not asked again."""
@@ -238,8 +234,7 @@ class Engine:
             arm(live, self.clock, self.tick)
         self.young[id(live)] = partial(self._settle, live)
         if not self.aging:
-            self.aging = True
-            self._loop.call_later(YOUNG_S, self._age)
+            self.age()
         if self.write_ahead:
             self.recorder.then(lambda: self._launch(live))
         else:
@@ -248,6 +243,11 @@ class Engine:
     def _launch(self, live: Live) -> None:
         if live.call.state is State.RUNNING:
             live.task = self._loop.create_task(supervise(self, live))
+
+    def age(self) -> None:
+        """See, in a moment, who of the young has outlived it."""
+        self.aging = True
+        self._loop.call_later(YOUNG_S, self._age)
 
     def _age(self) -> None:
         """Those who have outlived their first moment get their timers and watches; nearly all have not."""

@@ -99,6 +99,8 @@ class Conversation:
         hz = None if self.want.token is UNSET else site.settings.progress_hz
         follower = Follower(live, self.bell.set, engine.clock, hz)
         engine.young[id(self)] = self.settle
+        if not engine.aging:  # a retry starts nothing
+            engine.age()
         try:
             done = bool(live.call.end or live.call.open) and await self._begin()
             while not done:

@@ -1,0 +1,141 @@
+"""Where the blocks of one page are run, in order: a folder, an environment, maybe a gateway beside it."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from afoot import config
+from afoot.cli import COMMANDS
+from afoot.providers.loading import load_file
+from tests.docs.page import ROOT, Block
+
+ADDRESS: Final = "127.0.0.1:23668"  # the default, which stands in the pages
+LIMIT_S: Final = 20.0
+PROGRAMS: Final = {"afoot", "cd", "git", "pip", "python3", "scripts/bench", "scripts/serve", "scripts/test"}
+
+
+class Desk:
+    """Runs blocks. What a `bash` block printed is what a `text` block behind it must show."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "here"
+        self.folder.mkdir()
+        self._home = folder / "home"
+        self._printed = ""
+        self._gateways: list[subprocess.Popen[str]] = []
+        self._module = ModuleType("docs_page")
+        self._run: dict[str, Callable[[Block], None]] = {
+            "python": self._python, "bash": self._bash, "text": self._text, "console": self._console,
+            "json": self._json, "toml": self._toml, "mermaid": lambda _: None,
+        }  # fmt: skip
+
+    def run(self, block: Block) -> None:
+        """Run one block; a language nobody can check is a fault of the page."""
+        assert block.language in self._run, f"{block.where}: name a language of {', '.join(self._run)}"
+        sys.modules[self._module.__name__] = self._module
+        self._run[block.language](block)
+
+    def close(self) -> None:
+        """Stop what still runs, and forget what was imported from here."""
+        for gateway in self._gateways:
+            gateway.send_signal(signal.SIGTERM)
+            gateway.wait(LIMIT_S)
+        for name, module in list(sys.modules.items()):
+            origin = getattr(module, "__file__", None) or ""
+            if module is self._module or origin.startswith(f"{self.folder}{os.sep}"):
+                del sys.modules[name]
+
+    def _python(self, block: Block) -> None:
+        """With a file's name it is that file, and has tools or tests in it; without, it is run here."""
+        code = compile("\n" * block.line + self._addressed(block.text), str(ROOT / block.page), "exec")
+        if not block.words:
+            exec(code, self._module.__dict__)
+            return
+        file = self.folder / block.words[0]
+        file.write_text(block.text)
+        if not file.name.startswith("test_"):
+            load_file(file)
+
+    def _bash(self, block: Block) -> None:
+        if "background" in block.words:
+            self._gateways.append(self._started(block))
+            return
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", self._addressed(block.text)],
+            env=self._environment(), cwd=self.folder, timeout=LIMIT_S, text=True, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        wanted = next((int(word.removeprefix("exit=")) for word in block.words), 0)
+        assert done.returncode == wanted, f"{block.where}: exit {done.returncode}\n{done.stdout}"
+        self._printed = done.stdout
+
+    def _started(self, block: Block) -> subprocess.Popen[str]:
+        gateway = subprocess.Popen(
+            ["bash", "-c", f"exec {block.text}"], env=self._environment(), cwd=self.folder, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        until = time.monotonic() + LIMIT_S
+        while not (self._home / "gateway.json").exists():
+            assert gateway.poll() is None and time.monotonic() < until, f"{block.where}: it does not serve"
+            time.sleep(0.02)
+        return gateway
+
+    def _text(self, block: Block) -> None:
+        """The output of the block before; `…` stands for anything, alone in a line for any lines."""
+        wanted = ""
+        for line in block.text.splitlines():
+            any_text = ".*".join(re.escape(part) for part in line.rstrip().split("…"))
+            wanted += "(?:.*\n)*?" if line.strip() == "…" else f"{any_text}[ ]*\n"
+        assert re.fullmatch(wanted, self._printed), f"{block.where}: it printed\n{self._printed}"
+
+    def _console(self, block: Block) -> None:
+        """A transcript: it begins with a prompt, and each command is one that there is."""
+        assert block.text.startswith("$ "), f"{block.where}: a transcript begins with a prompt"
+        for line in block.text.splitlines():
+            words = shlex.split(line[2:], comments=True) if line.startswith("$ ") else []
+            words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
+            assert not words or words[0] in PROGRAMS, f"{block.where}: {words[0]}?"
+            assert words[:1] != ["afoot"] or words[1] in COMMANDS, f"{block.where}: afoot {words[1]}?"
+
+    def _json(self, block: Block) -> None:
+        """JSON; a host's list of servers starts ours in a way that there is."""
+        told: Any = json.loads(block.text)
+        for server in told.get("mcpServers", {}).values():
+            if "command" in server:
+                assert server["command"].endswith("afoot"), block.where
+                assert server["args"][0] == "serve" and "--stdio" in server["args"], block.where
+            else:
+                assert server["url"] == f"http://{ADDRESS}/mcp", block.where
+
+    def _toml(self, block: Block) -> None:
+        """A config file that is taken as it is."""
+        file = self.folder / (block.words[0] if block.words else "some.toml")
+        file.write_text(block.text)
+        assert config.load(file).file == file
+
+    def _addressed(self, text: str) -> str:
+        """The text with the address of the gateway that runs beside it."""
+        file = self._home / "gateway.json"
+        if ADDRESS not in text or not file.exists():
+            return text
+        return text.replace(ADDRESS, json.loads(file.read_text())["mcp"].split("/")[2])
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("AFOOT_")}
+        return kept | {
+            "AFOOT_HOME": str(self._home),
+            "AFOOT_HTTP": "127.0.0.1:0",
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONUNBUFFERED": "1",
+            "XDG_CONFIG_HOME": str(self._home / "config"),
+            "COLUMNS": "80",
+        }

@@ -1,0 +1,27 @@
+"""Every code block of every page does what the page says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.desk import Desk
+from tests.docs.page import blocks, pages
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A folder to run a page in."""
+    desk = Desk(tmp_path)
+    monkeypatch.syspath_prepend(desk.folder)
+    monkeypatch.chdir(desk.folder)
+    monkeypatch.setenv("AFOOT_HOME", str(tmp_path / "home"))
+    yield desk
+    desk.close()
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if blocks(page)])
+def test_every_block_of_a_page_works_in_its_order(page: str, desk: Desk) -> None:
+    """House: what a reader copies works; other languages than those that can be checked are refused."""
+    for block in blocks(page):
+        desk.run(block)
