@@ -1,9 +1,12 @@
 """Tools to try: `afoot serve examples/tools.py`, then `afoot call count n=20`."""
 
 import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Literal
 
 import afoot
-from afoot import Context
+from afoot import Context, Partial
 
 
 @afoot.tool(read_only=True)
@@ -23,15 +26,28 @@ async def count(n: int = 10, every_s: float = 0.5, ctx: Context | None = None) -
 
 @afoot.tool
 async def book(city: str, ctx: Context | None = None) -> str:
-    """Book a trip, asking how many people go."""
+    """Book a trip, asking in which class; nobody's clock runs while somebody thinks."""
     if ctx is None:
-        return f"booked {city} for 1"
-    schema = {
-        "type": "object",
-        "properties": {"people": {"type": "integer", "minimum": 1}},
-        "required": ["people"],
-    }
-    answer = await ctx.ask(f"How many people go to {city}?", schema)
-    if not answer:
-        return "nothing was booked"
-    return f"booked {city} for {answer.content['people']}"
+        return f"booked {city}, second class"
+    answer = await ctx.ask(f"Which class to {city}?", Literal["first", "second"])
+    return f"booked {city}, {answer.content} class" if answer else "nothing was booked"
+
+
+@afoot.tool(read_only=True)
+async def story(ctx: Context | None = None) -> AsyncIterator[Partial]:
+    """Tell a story line by line; what was told stays told if somebody stops it."""
+    for line in ("A caller called.", "A tool set out.", "It reported, and lived."):
+        await asyncio.sleep(0.5)
+        yield Partial(f"{line}\n")
+
+
+@afoot.tool(idle=5)
+def thumbnails(files: int = 8, ctx: Context | None = None) -> str:
+    """Work in a thread, as plain functions do; `track` reports each item.
+
+    Args:
+        files: how many pictures there are
+    """
+    for _ in ctx.track(range(files), message="shrinking") if ctx else range(files):
+        time.sleep(0.2)
+    return f"{files} thumbnails"

@@ -31,7 +31,7 @@ class Desk:
         self.folder.mkdir()
         self._home = folder / "home"
         self._printed = ""
-        self._gateways: list[subprocess.Popen[str]] = []
+        self._gateway: subprocess.Popen[str] | None = None
         self._module = ModuleType("docs_page")
         self._run: dict[str, Callable[[Block], None]] = {
             "python": self._python, "bash": self._bash, "text": self._text, "console": self._console,
@@ -46,9 +46,7 @@ class Desk:
 
     def close(self) -> None:
         """Stop what still runs, and forget what was imported from here."""
-        for gateway in self._gateways:
-            gateway.send_signal(signal.SIGTERM)
-            gateway.wait(LIMIT_S)
+        self._stop()
         for name, module in list(sys.modules.items()):
             origin = getattr(module, "__file__", None) or ""
             if module is self._module or origin.startswith(f"{self.folder}{os.sep}"):
@@ -66,8 +64,8 @@ class Desk:
             load_file(file)
 
     def _bash(self, block: Block) -> None:
-        if "background" in block.words:
-            self._gateways.append(self._started(block))
+        if {"background", "restart"} & {*block.words}:
+            self._serve(block)
             return
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", self._addressed(block.text)],
@@ -78,8 +76,10 @@ class Desk:
         assert done.returncode == wanted, f"{block.where}: exit {done.returncode}\n{done.stdout}"
         self._printed = done.stdout
 
-    def _started(self, block: Block) -> subprocess.Popen[str]:
-        gateway = subprocess.Popen(
+    def _serve(self, block: Block) -> None:
+        """Start the gateway that the block starts; `restart`: in place of the one that runs."""
+        self._stop()
+        gateway = self._gateway = subprocess.Popen(
             ["bash", "-c", f"exec {block.text}"], env=self._environment(), cwd=self.folder, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -87,7 +87,12 @@ class Desk:
         while not (self._home / "gateway.json").exists():
             assert gateway.poll() is None and time.monotonic() < until, f"{block.where}: it does not serve"
             time.sleep(0.02)
-        return gateway
+
+    def _stop(self) -> None:
+        if self._gateway is not None:
+            self._gateway.send_signal(signal.SIGTERM)
+            self._gateway.wait(LIMIT_S)
+            self._gateway = None
 
     def _text(self, block: Block) -> None:
         """The output of the block before; `…` stands for anything, alone in a line for any lines."""

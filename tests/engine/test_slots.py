@@ -59,7 +59,7 @@ async def test_a_full_queue_is_an_answer() -> None:
         end = lives[3].call.end
         assert end and end.failure and end.failure.side_effects == "none"
         assert (end.outcome, end.failure.category, end.failure.retryable) == ("failed", "unavailable", True)
-        assert "queue of tool tool is full (2 calls wait)" in end.failure.message
+        assert "queue of tool tool is full (2 calls)" in end.failure.message
         assert [live.call.state for live in lives[:3]] == [State.RUNNING, State.QUEUED, State.QUEUED]
 
 

@@ -181,7 +181,7 @@ class SqliteJournal:
                 db.execute("ROLLBACK")
             raise
         self.position = pos
-        self._grown += ready.size + PAGE * (4 + len(ready.facts) // 4)  # about what the log has grown by
+        self._grown += ready.size + PAGE * (6 + len(ready.facts) // 2)  # about what the log has grown by
         if self._grown >= self._checkpointer.growth:
             self._grown = 0
             self._checkpointer.wake()
@@ -266,8 +266,7 @@ def _encoded(batch: Batch) -> Encoded:
         elif is_over and first.seq > 1:
             ended.append((call,))
     samples = [(one.call, one.number, one.left_out, _encode(one.reading)) for one in batch.samples]
-    rows = [astuple(row) for row in batch.rows.values()]
     for row in batch.rows.values():
-        if row.message is not None:
-            row.message.encode()  # the only text in a row that stands in no fact
+        _ = row.message and row.message.encode()  # the only text in a row that stands in no fact
+    rows = [astuple(row) for row in batch.rows.values()]
     return Encoded(facts, samples, rows, opened, ended, size, is_large)
