@@ -92,6 +92,9 @@ class Gateway:
         bell = Bell()
         rate = self.settings.progress_hz if hz is None else hz
         with self.engine.follow(live, bell.ring, rate) as follower:
+            follower.number = 0  # what was read before counts as new
+            if live.call.readings:
+                bell.ring()
             for entry in await self._past(live, follower.seq):
                 yield entry
                 if type(entry) is Finished:

@@ -84,7 +84,10 @@ def myself() -> str:
 
 def _near(program: Path) -> str:
     """The program's path as it is shortest from here; only its name if the shell finds it by that."""
-    if any(Path(folder or ".") == program.parent for folder in os.get_exec_path()):
+    # An active virtual environment is active in this terminal only.
+    active = os.environ.get("VIRTUAL_ENV")
+    is_ours = active is not None and program.is_relative_to(active)
+    if not is_ours and any(Path(folder or ".") == program.parent for folder in os.get_exec_path()):
         return program.name
     try:
         return str(program.absolute().relative_to(Path.cwd()))

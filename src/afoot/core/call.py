@@ -104,7 +104,10 @@ class Series(Struct, eq=False):
         if reading.total is not None or value is not None:
             self.total = reading.total
         total = self.total
-        return wire, wire if total is not None and wire > total else total
+        if total is None or wire <= total:
+            return wire, total
+        # Past the total it is raised; but where the tool says that it is not there yet, no total beats a lie.
+        return wire, None if value is not None and value < total else wire
 
 
 def fold(call_id: str, facts: Iterable[Fact]) -> Call:

@@ -119,6 +119,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     progress: float | None = None
     total: float | None = None
     message: str | None = None
+    started: float | None = None
 
 
 class Batch(Struct):

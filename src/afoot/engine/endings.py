@@ -1,12 +1,18 @@
 """How work ends that did not end well, and whether it has begun at all."""
 
 import asyncio
+import logging
 import traceback
 from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from typing import TYPE_CHECKING
 
-from afoot.core.facts import Failure, Finished
+from msgspec.structs import replace
+
+from afoot.core.facts import NOTHING, Failure, Finished, Result
+from afoot.core.ports import Report
 from afoot.errors import ToolError
+
+log = logging.getLogger("afoot.engine")
 
 if TYPE_CHECKING:
     from afoot.engine.engine import Engine
@@ -23,6 +29,24 @@ def too_large(engine: "Engine", live: "Live", size: int) -> Finished:
     """The end of a call whose result is larger than allowed (G3)."""
     text = f"the result has {size} bytes, over {engine.max_result_bytes} (raise max_result_bytes)"
     return engine.ending(live, "failed", Failure(text, "internal", "result_too_large"))
+
+
+def bad(engine: "Engine", live: "Live", result: Result) -> Finished:
+    """The end of a call whose tool returned an error of its own making."""
+    failure = Failure(f"tool {live.tool.name} reported an error", code="tool_error")
+    return replace(engine.ending(live, "failed", failure), result=result)
+
+
+def fitting(report: Report, engine: "Engine", call_id: str) -> Report:
+    """The report without what is larger than allowed; the history says that it was there (G3)."""
+    most = engine.max_result_bytes
+    for part, limit in {"data": engine.max_data_bytes, "partial": most, "checkpoint": most}.items():
+        size = len(getattr(report, part))
+        if size > limit:
+            log.warning("call %s: %s of %d bytes was dropped, over %d", call_id, part, size, limit)
+            said = report.message or f"{part} over {limit} bytes was dropped"
+            report = replace(report, message=said, **{part: NOTHING})
+    return report
 
 
 def told(error: ToolError) -> Failure:

@@ -9,15 +9,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Raw, Struct, field
-from msgspec.structs import replace
 
 from afoot.core.call import Call, Series
 from afoot.core.facts import (
-    NOTHING,
     Answer,
     Entry,
     Fact,
@@ -25,10 +22,11 @@ from afoot.core.facts import (
     Logged,
     Question,
     Reading,
+    Released,
     Reported,
 )
 from afoot.core.ports import Clock, Handle, Report, Tool, Work
-from afoot.engine.endings import crashed, told, too_large
+from afoot.engine.endings import bad, crashed, fitting, told, too_large
 from afoot.errors import ToolError
 
 if TYPE_CHECKING:
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
 SAMPLE_S = 1.0  # at most one reading a second goes into the history
+
+_ENDS = (Finished, Released)
 
 log = logging.getLogger("afoot.engine")
 
@@ -146,8 +146,12 @@ class Follower:
             newest: list[Fact | Reading] = [live.call.latest] if live.call.latest is not None else []
             if self._every and live.readings is not None:
                 newest = list[Fact | Reading](live.readings)[-fresh:]
-            # At the same instant the reading came first: a call says its last before it ends.
-            facts = sorted(newest + facts, key=attrgetter("at")) if facts else newest
+            merged: list[Fact | Reading] = []
+            for fact in facts:  # at the same instant a reading comes after what opened, before what ended
+                while newest and (newest[0].at < fact.at or type(fact) in _ENDS):
+                    merged.append(newest.pop(0))
+                merged.append(fact)
+            facts = merged + newest
         self._armed = False
         return Taken(facts, gap)
 
@@ -213,9 +217,7 @@ class Attempt(Struct, eq=False):
                 return  # a runaway tool fills no history
             live.late_at = now
         live.heard = now
-        if len(bytes(report.data)) > self.engine.max_data_bytes:
-            log.warning("call %s: data over %d bytes was dropped", live.call.id, self.engine.max_data_bytes)
-            report = replace(report, data=NOTHING)
+        report = fitting(report, self.engine, live.call.id)
         self.engine.commit(
             live,
             Reported(
@@ -260,5 +262,9 @@ async def supervise(engine: "Engine", live: Live) -> None:
         if size > engine.max_result_bytes:
             end = too_large(engine, live, size)
         else:
-            end = Finished(engine.clock.now(), "failed" if result.is_error else "ok", result)
+            end = (
+                Finished(engine.clock.now(), "ok", result)
+                if not result.is_error
+                else bad(engine, live, result)
+            )
     engine.end(live, end)

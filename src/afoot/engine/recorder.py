@@ -44,7 +44,7 @@ class Recorder:
             call, opened, latest = live.call, live.call.opened, live.call.latest or _NO_READING
             self._batch.rows[call.id] = Row(
                 call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
-                end.outcome, end.at, latest.progress, latest.total, latest.message,
+                end.outcome, end.at, latest.progress, latest.total, latest.message, call.started,
             )  # fmt: skip
         if not self._scheduled:
             self._scheduled = True

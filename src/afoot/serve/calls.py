@@ -64,7 +64,7 @@ async def index(request: Request) -> None:
 async def find(site: Site, query: Query) -> list[CallView]:
     """Calls of the history and those that live, as one list."""
     now = site.engine.clock.now()
-    living = {live.call.id: view(live.call, now) for live in site.engine.calls()}
+    living = {live.call.id: view(live.call, now, live.heard) for live in site.engine.calls()}
     found = [one for key, one in living.items() if _fits(one, query) and _holds(site.engine[key], query.text)]
     if query.state in ("", "finished"):
         # The history has older values of calls that live, so it is asked for as many more.

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from afoot.core.call import Call
 from afoot.core.facts import Answer, CancelRequested, Question, Reading, Result, Sample
-from afoot.core.notices import waiting_on
+from afoot.core.notices import is_stalled, waiting_on
 from afoot.core.ports import Row
 
 
@@ -87,6 +87,7 @@ class CallView(Struct, frozen=True):
     partials: list[Raw] | UnsetType = UNSET
     settled: list[QuestionView] | UnsetType = UNSET  # questions that are open no more
     samples: list[Sample] | UnsetType = UNSET
+    stalled: bool = False  # alive, but not advancing
 
 
 class ReadingEvent(Struct, frozen=True, omit_defaults=True):
@@ -97,8 +98,8 @@ class ReadingEvent(Struct, frozen=True, omit_defaults=True):
     left_out: int = 0
 
 
-def view(call: Call, now: float) -> CallView:
-    """The call as it is now."""
+def view(call: Call, now: float, heard: float = 0.0) -> CallView:
+    """The call as it is now; `heard` is when its tool last gave a sign of life."""
     opened, latest, end = call.opened, call.latest, call.end
     return CallView(
         call.id, opened.tool, opened.server, opened.caller, call.state.value,
@@ -109,7 +110,7 @@ def view(call: Call, now: float) -> CallView:
         opened.at, call.started, end.at if end else None,
         round(max(0.0, (end.at if end else now) - opened.at), 3),
         waiting_on(call), [question(call, one) for one in call.open.values()],
-        call.attempt, call.seq, call.readings,
+        call.attempt, call.seq, call.readings, stalled=is_stalled(call, now, heard),
     )  # fmt: skip
 
 
@@ -134,7 +135,7 @@ def line(row: Row, now: float) -> CallView:
     ended = row.finished if row.finished is not None else now
     return CallView(
         row.id, row.tool, row.server, row.caller, row.state, row.outcome, row.progress,
-        row.total, row.message, row.opened, UNSET, row.finished, round(max(0.0, ended - row.opened), 3),
+        row.total, row.message, row.opened, row.started, row.finished, round(max(0.0, ended - row.opened), 3),
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ CREATE TABLE samples (
 CREATE TABLE calls (
     id TEXT NOT NULL, tool TEXT NOT NULL, server TEXT NOT NULL, caller TEXT NOT NULL,
     opened REAL NOT NULL, state TEXT NOT NULL, outcome TEXT, finished REAL, progress REAL, total REAL,
-    message TEXT, PRIMARY KEY (opened, id)
+    message TEXT, started REAL, PRIMARY KEY (opened, id)
 ) WITHOUT ROWID;
 CREATE TABLE live (call TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 """

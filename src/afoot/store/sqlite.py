@@ -30,9 +30,10 @@ _encode = json.Encoder().encode
 _FACT = """INSERT INTO facts SELECT ?1, ?2, ?3, ?4
 WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?2), 0) <= ?3 - ?5"""
 _SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
-_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (opened, id) DO UPDATE SET
+_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (opened, id) DO UPDATE SET
 state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
-progress = excluded.progress, total = excluded.total, message = excluded.message"""
+progress = excluded.progress, total = excluded.total, message = excluded.message,
+started = excluded.started"""
 _OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
 _ENDED = "DELETE FROM live WHERE call = ?"
 _MORE = (_ROW, _SAMPLE, _OPENED, _ENDED)

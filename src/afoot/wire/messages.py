@@ -185,7 +185,9 @@ def result(
     want: Wanted, call: Call, end: Finished, *, modern: Raw = NOTHING, unrecorded: bool = False
 ) -> bytes:
     """The last frame of a call: `modern` is the server's info on 2026-07-28, and empty before."""
-    ended = end.result if end.failure is None and end.result is not None else outcome(call, end)
+    # A tool's own error is told in its own words.
+    own = end.result is not None and (end.failure is None or end.result.is_error)
+    ended = end.result if own and end.result is not None else outcome(call, end)
     meta = ResultMeta(
         call.id, want.token, failure_meta(end.failure) if end.failure else None,
         "unrecorded" if unrecorded else None, modern,
