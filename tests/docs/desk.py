@@ -139,7 +139,6 @@ class Desk:
         return kept | {
             "AFOOT_HOME": str(self._home),
             "AFOOT_HTTP": "127.0.0.1:0",
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONUNBUFFERED": "1",
             "XDG_CONFIG_HOME": str(self._home / "config"),
             "COLUMNS": "80",

@@ -1,5 +1,7 @@
 """Every code block of every page does what the page says."""
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.syspath_prepend(desk.folder)
     monkeypatch.chdir(desk.folder)
     monkeypatch.setenv("AFOOT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path))  # the official client keeps AFOOT_HOME from what it starts
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     yield desk
     desk.close()
 

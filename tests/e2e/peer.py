@@ -89,6 +89,7 @@ class Peers:
             place = transport if transport == "http" else f"{transport} {era}"
             peer = Peer(self._portal, self._gateways[place], transport, era)
             self._stack.enter_context(self._portal.wrap_async_context_manager(peer.client))
+            peer.run(peer.client.list_tools)  # its gateway has started, so that no test's clock counts that
             self._peers[transport, era] = peer
         return self._peers[transport, era]
 

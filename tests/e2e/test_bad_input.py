@@ -278,10 +278,10 @@ def test_stdin_and_stdout_may_be_files(strict: Gateway, tmp_path: Path) -> None:
     """H1: what a shell makes of `<` and `>` is served as a pipe is, to its end."""
     own = Gateway(strict.folder / "files")
     asked, answered = tmp_path / "asked", tmp_path / "answered"
-    asked.write_text(json.dumps(call("add", {"a": 1, "b": 1}, id="file")) + "\n")
+    asked.write_text(json.dumps(modern("server/discover")) + "\n")
     with asked.open() as source, answered.open("w") as sink:
         done = subprocess.run(
             own.command("--stdio"), stdin=source, stdout=sink, env=own.environment, timeout=10, check=False
         )
     assert done.returncode == 0
-    assert json.loads(answered.read_text())["result"]["structuredContent"] == {"sum": 2}
+    assert json.loads(answered.read_text())["result"]["supportedVersions"] == [MODERN]

@@ -172,7 +172,7 @@ def test_the_timeout_table(peer: Peer) -> None:
         return await asyncio.gather(*[timed(pauses) for pauses, _, _ in TABLE.values()])
 
     for (row, (_, clock, after_s)), (result, took) in zip(TABLE.items(), peer.run(everyone), strict=True):
-        assert after_s - 0.05 <= took < after_s + 0.6, row
+        assert after_s - 0.05 <= took < after_s + 0.8, row
         if clock is None:
             assert text(result) == "done"
         else:

@@ -1,5 +1,6 @@
 """stdio by hand: one pipe for everything, its era settled by the first request."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -75,6 +76,21 @@ def test_nothing_follows_a_cancel(
     gateway.until_marked(tag, "cancelled: changed my mind")
     pipe.put(called(era, "nap", {}, "next"))
     assert pipe.take()["id"] == "next"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_cancel_right_behind_its_request_is_not_lost(
+    pipes: Callable[..., tuple[Pipe, Gateway]], era: str, fresh: Callable[[], str]
+) -> None:
+    """X1: a client may give up before the gateway has read what it wanted."""
+    pipe, gateway = pipes(era)
+    tag = fresh()
+    wanted = json.dumps(called(era, "nap", {"tag": tag, "sleep_s": 1.0}, "gone"))
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "gone"}}
+    pipe.put(f"{wanted}\n{json.dumps(cancel)}".encode())
+    pipe.put(called(era, "nap", {"sleep_s": 1.3}, "next"))
+    assert pipe.take()["id"] == "next"
+    assert "ended" not in gateway.marks(tag)
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -261,10 +261,8 @@ async def supervise(engine: "Engine", live: Live) -> None:
         size = len(bytes(result.content)) + len(bytes(result.structured))
         if size > engine.max_result_bytes:
             end = too_large(engine, live, size)
+        elif result.is_error:
+            end = bad(engine, live, result)
         else:
-            end = (
-                Finished(engine.clock.now(), "ok", result)
-                if not result.is_error
-                else bad(engine, live, result)
-            )
+            end = Finished(engine.clock.now(), "ok", result)
     engine.end(live, end)

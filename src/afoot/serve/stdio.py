@@ -175,6 +175,8 @@ class Stdio:
                 task.add_done_callback(self._tasks.discard)
                 if message.method == "initialize":
                     await task
+                else:
+                    await asyncio.sleep(0)  # it begins now, so that a cancel right behind it finds it
         except Fault as fault:
             await self._line.send([messages.error(fault)])
 

@@ -26,8 +26,10 @@ from afoot.store.schema import PAGE, connect, prepare, value
 T = TypeVar("T")
 _encode = json.Encoder().encode
 
-# A stretch may only go on from the last one: the number of a fact is its lock.
-_FACT = """INSERT INTO facts SELECT ?1, ?2, ?3, ?4
+# A stretch may only go on from the last one: the number of a fact is its lock. The first of a call, by far the
+# commonest, has none to go on from.
+_FIRST = "INSERT INTO facts VALUES (?, ?, ?, ?)"
+_NEXT = """INSERT INTO facts SELECT ?1, ?2, ?3, ?4
 WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?2), 0) <= ?3 - ?5"""
 _SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
 _ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (opened, id) DO UPDATE SET
@@ -169,7 +171,9 @@ class SqliteJournal:
             pos = self.position
             for length, call, seq, body in ready.facts:
                 pos += length
-                if not db.execute(_FACT, (pos, call, seq, body, length)).rowcount:
+                if length == seq:
+                    db.execute(_FIRST, (pos, call, seq, body))
+                elif not db.execute(_NEXT, (pos, call, seq, body, length)).rowcount:
                     raise codec.there_already(call)
             for sql, columns in zip(
                 _MORE, (ready.rows, ready.samples, ready.opened, ready.ended), strict=True
