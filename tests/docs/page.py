@@ -49,7 +49,7 @@ def blocks(page: str) -> list[Block]:
     for number, line in enumerate(read(page).splitlines(), 1):
         fence = _FENCE.match(line)
         if fence and not start:
-            start, info, inside = number, fence[1], []
+            start, info, inside = number, fence[1], list[str]()
         elif fence:
             language, *words = info.split() or [""]
             found.append(Block(page, start, language, tuple(words), "\n".join(inside) + "\n"))

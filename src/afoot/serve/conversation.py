@@ -39,8 +39,8 @@ class Conversation:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_opened", "_sent", "_settled", "_stages", "_timer", "_told", "bell", "caller", "extra", "live",
-        "manner", "outlet", "round", "series", "site", "stopped", "want",
+        "_missed", "_opened", "_sent", "_settled", "_stages", "_timer", "_told", "bell", "caller", "extra",
+        "live", "manner", "outlet", "round", "series", "site", "stopped", "want",
     )  # fmt: skip
 
     live: Live
@@ -57,6 +57,7 @@ class Conversation:
         self.stopped = False
         self.extra: list[bytes] = []  # frames that no fact of the call stands for
         self._told = False  # whether the caller knows which call this is
+        self._missed = 0  # facts that this reader was too slow for, and does not know of yet
         self._stages = False
         self._settled = False
         self._timer: Handle | None = None
@@ -95,7 +96,7 @@ class Conversation:
         site, live, outlet = self.site, self.live, self.outlet
         engine = site.engine
         self.series = Series(live.series.last, live.series.total)
-        self._stages = live.tool.lifecycle == "stages" and self.want.token is not UNSET
+        self._stages = live.tool.lifecycle == "stages" and _is_staged(live, self.want)
         hz = None if self.want.token is UNSET else site.settings.progress_hz
         follower = Follower(live, self.bell.set, engine.clock, hz)
         engine.young[id(self)] = self.settle
@@ -104,7 +105,8 @@ class Conversation:
         try:
             done = bool(live.call.end or live.call.open) and await self._begin()
             while not done:
-                await self.bell.wait()
+                if not outlet.gone:  # else nobody took the last frames, and nobody rings for that
+                    await self.bell.wait()
                 self.bell.clear()
                 done = await self._turn(follower)
         finally:
@@ -116,8 +118,10 @@ class Conversation:
             if outlet.leaving is not None:
                 outlet.leaving.close()
                 outlet.leaving = None
-            live.series.last, live.series.total = self.series.last, self.series.total
-            live.series.repaired += self.series.repaired
+            ours, whole = self.series, live.series
+            if (ours.last or 0.0) >= (whole.last or 0.0):  # another request may have come further
+                whole.last, whole.total = ours.last, ours.total
+            whole.repaired += ours.repaired
 
     def settle(self) -> None:
         """The call is not one of the many that end at once: watch its caller, and mind its silence."""
@@ -145,24 +149,25 @@ class Conversation:
         if self.stopped or self.outlet.gone:
             return await self._leave()
         taken = follower.take()
-        frames, asked = self.extra, list[Question]()
-        self.extra = []
+        frames, asked, self.extra = self.extra, list[Question](), list[bytes]()
+        self._missed += taken.gap
         last: bytes | None = None
         token = self.want.token
         for item in taken.items:
             if isinstance(item, Reading) and isinstance(token, int | str):
-                # The first frame says which call this is, for whoever loses the stream.
-                meta = None if self._told else FrameMeta(self.live.call.id)
+                meta = None if self._told else FrameMeta(self.live.call.id)  # as in `_progress`
                 frames.append(messages.progress(token, self.series, item, meta))
                 self._told, self._stages = True, False
             elif type(item) is Finished and not self._stages:
                 last = self._end(item, bool(frames) or self.outlet.streaming)
             elif type(item) not in _SILENT or self._stages:
-                last = self._show(item, frames, asked, taken.gap) or last
+                last = self._show(item, frames, asked) or last
         if last is None and asked:
             more, last = self.manner.ask(self, asked)
             frames += more
         if last is not None:
+            if self.live.call.questions:
+                frames += self.manner.over(self)
             await self.outlet.finish(frames, last)
         elif frames:
             await self.outlet.send(frames)
@@ -175,7 +180,7 @@ class Conversation:
         """Nobody is there any more, or the caller wants no answer."""
         if not self.stopped:
             self.manner.left(self)
-        await self.outlet.finish((), None)
+        await self.outlet.finish(self.manner.over(self), None)
         return True
 
     def _end(self, end: Finished, streamed: bool) -> bytes:
@@ -189,9 +194,7 @@ class Conversation:
             live.attached -= 1
         return last
 
-    def _show(
-        self, item: Fact | Reading, frames: list[bytes], asked: list[Question], gap: int
-    ) -> bytes | None:
+    def _show(self, item: Fact | Reading, frames: list[bytes], asked: list[Question]) -> bytes | None:
         """Add the frames that this item means to this caller; the last frame, if it is the end."""
         want = self.want
         if isinstance(item, Asked) and item.question.id in self.live.call.open:
@@ -202,7 +205,7 @@ class Conversation:
             if messages.wants_log(want.level, item.level):
                 frames.append(messages.log(item))
         elif isinstance(item, Reported):
-            self._content(item, frames, gap)
+            self._content(item, frames)
         elif self._stages and not isinstance(item, Reading):
             for stage in stages(item):
                 self._progress(stage, FrameMeta(progress=ProgressMeta(source="engine")), frames)
@@ -210,14 +213,14 @@ class Conversation:
             return self._end(item, bool(frames) or self.outlet.streaming)
         return None
 
-    def _content(self, item: Reported, frames: list[bytes], gap: int) -> None:
+    def _content(self, item: Reported, frames: list[bytes]) -> None:
         meta = messages.told(item, self.live.call, self.want.partial)
         if item.late or (meta is None and item.progress is None and item.message is None):
             return
-        if gap:
+        if self._missed:
             meta = meta or FrameMeta()
             meta.progress = meta.progress or ProgressMeta()
-            meta.progress.missed = gap
+            meta.progress.missed, self._missed = self._missed, 0
         self._progress(Reading(item.at, item.progress, item.total, item.message), meta, frames)
 
     def _progress(self, reading: Reading, meta: FrameMeta | None, frames: list[bytes]) -> None:
@@ -236,9 +239,9 @@ class Conversation:
         """Nothing came for a while: open the stream, or say that the call still lives (C6)."""
         now = self.site.engine.clock.now()
         settings = self.site.settings
-        if not self.outlet.streaming and now - self._opened >= settings.sse_after_s:
+        if not self.outlet.streaming and now >= self._opened + settings.sse_after_s:
             await self.outlet.keep_alive()
-        if now - self._sent >= min(settings.notice_s, settings.keepalive_s):
+        if now >= self._sent + min(settings.notice_s, settings.keepalive_s):  # as `_arm` reckons, to the bit
             frames: list[bytes] = []
             if now - self.live.call.opened.at >= QUIET_S:
                 told = notice(self.live.call, now, self.live.heard)
@@ -261,3 +264,9 @@ class Conversation:
     def _rouse(self) -> None:
         self._timer = None
         self.bell.set()
+
+
+def _is_staged(live: Live, want: Wanted) -> bool:
+    """Whether to show stages: the caller sent a token, and the tool has not reported itself (T5)."""
+    spoken = live.call.latest is not None or any(type(entry.fact) is Reported for entry in live.backlog)
+    return want.token is not UNSET and not spoken

@@ -98,11 +98,13 @@ class Session:
 
     def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
         """Withdraw a question that somebody else has answered (A5)."""
-        for number, (_, question, _) in list(self._asked.items()):
-            if question.id == fact.question:
-                del self._asked[number]
-                return [era.withdrawn(number, f"answered by {fact.answer.by}")]
-        return []
+        asked = [number for number, (_, one, _) in self._asked.items() if one.id == fact.question]
+        return [self._withdraw(number, f"answered by {fact.answer.by}") for number in asked]
+
+    def over(self, talk: Conversation) -> list[bytes]:
+        """Withdraw what the call asked and needs no more."""
+        asked = [number for number, (asker, _, _) in self._asked.items() if asker is talk]
+        return [self._withdraw(number, "its call is over") for number in asked]
 
     def left(self, talk: Conversation) -> None:
         """A lost stream is no cancel in this era; the call runs on, and can still be cancelled (X3)."""
@@ -140,7 +142,7 @@ class Session:
             await talk.hold()
         finally:
             del self._talks[want.id]
-            self._asked = {number: known for number, known in self._asked.items() if known[0] is not talk}
+            self.over(talk)
 
     def _one_token(self, want: Wanted) -> None:
         """A token that is in use is served without progress: nobody could tell the two apart."""
@@ -153,6 +155,10 @@ class Session:
         number = f"afoot-{self._number}"
         self._asked[number] = (talk, asked, tries)
         return era.ask(number, asked)
+
+    def _withdraw(self, number: Id, reason: str) -> bytes:
+        del self._asked[number]
+        return era.withdrawn(number, reason)
 
     def _again(self, talk: Conversation, asked: Question, tries: int) -> None:
         if tries >= TRIES:

@@ -44,6 +44,10 @@ class Manner(Protocol):
         """Frames for a question that was answered."""
         ...
 
+    def over(self, talk: "Conversation") -> list[bytes]:
+        """Frames for the questions that nobody needs answered by this caller any more."""
+        ...
+
     def left(self, talk: "Conversation") -> None:
         """The caller went away before the last frame."""
         ...

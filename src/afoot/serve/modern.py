@@ -42,6 +42,10 @@ class Modern:
         """A form already returned cannot be withdrawn."""
         return []
 
+    def over(self, talk: Conversation) -> list[bytes]:
+        """Nor can one whose call is over."""
+        return []
+
     def left(self, talk: Conversation) -> None:
         """The stream was closed: a cancel, if no other request of the newest round follows the call."""
         if detach(talk) and self.cancels:

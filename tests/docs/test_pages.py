@@ -1,0 +1,181 @@
+"""The pages as a whole: where they stand, how long they are, and that what they name exists."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from afoot import config
+from afoot.providers.loading import load_file
+from afoot.testing import Trial, run
+from tests.docs.page import DOCS, FOLDERS, ROOT, blocks, links, pages, prose, read, sections
+from tests.test_path import PROBE, TOOL
+
+DESIGN = "docs/design.md"
+ABOVE = {"docs/README.md", DESIGN, "docs/requirements.md"}
+
+
+def test_every_page_is_in_one_of_four_folders_and_in_the_list() -> None:
+    """House: tutorial, how-to, reference, reasons, never mixed; nothing is hidden."""
+    listed = {f"docs/{link}" for link in links("docs/README.md")}
+    found = {str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md")}
+    assert listed == found - {"docs/README.md"}
+    assert {page.split("/")[1] for page in found - ABOVE} == set(FOLDERS)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_link_leads_somewhere(page: str) -> None:
+    """House: pages and headings."""
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if target.startswith("https:"):
+            continue
+        path = (ROOT / page).parent / target if target else ROOT / page
+        assert path.is_file(), f"{page}: {link}"
+        if anchor:
+            assert anchor in _anchors(str(path.resolve().relative_to(ROOT))), f"{page}: {link}"
+
+
+def _anchors(page: str) -> set[str]:
+    titles = [title for level in range(1, 5) for title in sections(page, level)]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_readme_is_short_and_has_a_picture() -> None:
+    """House: at most 150 lines, one sentence, one picture, two commands."""
+    text = read("README.md")
+    assert len(text.splitlines()) <= 150
+    [picture] = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    root = ElementTree.parse(ROOT / picture).getroot()
+    assert root.tag.endswith("svg") and root.find("{*}title") is not None
+    [two, *_] = [block for block in blocks("README.md") if block.language == "console"]
+    assert re.findall(r"^\$ (\S+)", two.text, re.MULTILINE) == ["scripts/serve", "scripts/test"]
+
+
+def test_the_tutorial_and_the_how_tos_have_code() -> None:
+    """House: they are for doing; reasons are for reading."""
+    for page in pages():
+        if page.startswith(("docs/tutorial/", "docs/how-to/")):
+            assert blocks(page), page
+        if page.startswith("docs/reasons/"):
+            assert not blocks(page), page
+
+
+def test_the_changelog_has_its_form() -> None:
+    """House: Keep a Changelog."""
+    assert list(sections("CHANGELOG.md", 2)) == ["[Unreleased]"]
+    known = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(sections("CHANGELOG.md", 3)) <= known
+
+
+def test_the_design_is_short() -> None:
+    """House: under 250 lines."""
+    assert len(read(DESIGN).splitlines()) < 250
+
+
+def test_every_file_and_function_in_the_design_exists() -> None:
+    """House: the page is kept true."""
+    for line in prose(DESIGN).splitlines():
+        names: set[str] = set()
+        for word in re.findall(r"`([^`]+)`", line):
+            if re.fullmatch(r"\w+/\w+\.py", word):
+                file = next((base / word for base in _BASES if (base / word).is_file()), None)
+                assert file is not None, f"{word} is no file"
+                names = {*_functions(file)}
+            elif names and re.fullmatch(r"[A-Z]\w*\.\w+|_?[a-z]+", word):
+                assert word in names, f"{word} is not in the file before it"
+
+
+_BASES = (ROOT / "src" / "afoot", ROOT)
+
+
+def _functions(file: Path) -> Iterator[str]:
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}.{one.name}" for one in node.body if isinstance(one, _FUNCTION))
+        elif isinstance(node, _FUNCTION):
+            yield node.name
+
+
+_FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def test_the_path_of_one_call_in_the_design_is_the_one_it_takes(tmp_path: Path) -> None:
+    """House: at most 40 functions in 12 files, each of them named, and no other."""
+    named = set(_path(sections(DESIGN, 2)["The path of one call"]))
+    (tmp_path / "tools.py").write_text(TOOL)
+    ran = subprocess.run(
+        [sys.executable, str(PROBE), str(tmp_path / "tools.py"), str(tmp_path / "calls.db")],
+        env={**os.environ, "AFOOT_HOME": str(tmp_path / "home"), "AFOOT_PROGRESS_HZ": "0"},
+        capture_output=True, timeout=25, check=True,
+    )  # fmt: skip
+    crossed = {name.replace(":", " ") for name in json.loads(ran.stdout)["crossed"]}
+    # On a busy machine the call may outlive its first moment, or begin while another one's is being waited for.
+    assert crossed <= named or "engine/engine.py Engine._age" in crossed
+    assert named - crossed <= {"engine/engine.py Engine.age"}
+    assert len(named) <= 40 and len({name.split()[0] for name in named}) <= 12
+
+
+def _path(text: str) -> Iterator[str]:
+    """The functions that the table names, each behind its file."""
+    file = ""
+    for line in text.splitlines():
+        for word in re.findall(r"`([^`]+)`", line) if line.startswith("| ") else ():
+            file = word if word.endswith(".py") else file
+            if file and word != file:
+                yield f"{file} {word}"
+
+
+def test_the_layers_are_those_that_are_checked() -> None:
+    """House: the same order as import-linter's."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    [contract] = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
+    there = {path.stem for path in (ROOT / "src" / "afoot").iterdir()}
+    wanted = [set(re.findall(r"\w+", layer)) & there for layer in contract["layers"]]
+    quoted = "".join(line for line in read(DESIGN).splitlines() if line.startswith("> "))
+    assert [set(re.findall(r"`(\w+)`", layer)) for layer in quoted.split("→")] == wanted
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """House: few, each with a line."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    names = {re.split(r"[><=;\[ ]", one)[0] for one in project["project"]["dependencies"]}
+    told = sections(DESIGN, 2)["Dependencies, each for one reason"]
+    lines = [line.partition(":")[0] for line in told.splitlines() if line.startswith("- ")]
+    assert {name for line in lines for name in re.findall(r"`([\w-]+)`", line)} == names
+
+
+def test_the_examples_are_what_they_say() -> None:
+    """House: the config is taken, and serves the tools beside it."""
+    settings = config.load(ROOT / "examples" / "afoot.toml").settings
+    assert settings.targets == ["tools.py"] and set(settings.tools) <= set(_examples())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("count", {"n": 3}, {"counted": 3}),
+        ("book", {"city": "Rome"}, "booked Rome, first class"),
+        ("story", {}, "A caller called.\nA tool set out.\nIt reported, and lived.\n"),
+        ("thumbnails", {"files": 1}, "1 thumbnails"),
+    ],
+)
+def test_every_example_runs(tool: str, arguments: dict[str, object], result: object) -> None:
+    """House: on the fake clock."""
+    assert set(_examples()) == {"count", "book", "story", "thumbnails"}
+    trial = Trial(_examples()[tool], arguments, {"q1": {"value": "first"}})
+    outcome = run(trial.run())
+    assert (outcome.outcome, outcome.result) == ("ok", result)
+
+
+def _examples() -> dict[str, Callable[..., Any]]:
+    return {tool.__name__: tool for tool in load_file(ROOT / "examples" / "tools.py")}

@@ -1,0 +1,192 @@
+"""The reference has a heading for everything there is, and for nothing else."""
+
+import re
+from collections.abc import Iterator
+from typing import get_args
+
+import msgspec
+import pytest
+
+import afoot
+import afoot.testing
+from afoot import errors
+from afoot.cli import COMMANDS
+from afoot.cli.ending import CODES
+from afoot.config import Settings
+from afoot.core import facts
+from afoot.providers.function import Options
+from afoot.serve.api import ROUTES
+from afoot.wire import jsonrpc, mcp
+from afoot.wire.messages import Budget, ProgressMeta
+from afoot.wire.telling import ErrorMeta
+from tests.docs.page import ROOT, prose, read, sections
+
+SOURCE = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "src" / "afoot").rglob("*.py")}
+SETTINGS = "docs/reference/settings.md"
+# Settings that nothing reads yet. May only shrink.
+UNREAD = {"lifecycle"}
+
+
+def test_every_setting_has_a_heading() -> None:
+    """House: no setting without its words, and none that does not exist."""
+    only = {name for text in SOURCE.values() for name in re.findall(r"AFOOT_[A-Z]{2,}", text)}
+    assert set(sections(SETTINGS, 3)) == {*Settings.__struct_fields__, *only}
+
+
+def test_every_default_is_the_one_in_the_page() -> None:
+    """C1: the number in the docs is the number in force."""
+    told = sections(SETTINGS, 3)
+    for name in Settings.__struct_fields__:
+        value = getattr(Settings(), name)
+        shown = "unset" if value is None else f"`{msgspec.json.encode(value).decode()}`"
+        assert f"\nDefault: {shown}. " in told[name], f"{name}: {shown}"
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    """House: a setting that changes nothing is a lie."""
+    code = "\n".join(text for name, text in SOURCE.items() if not name.endswith(("config.py", "setup.py")))
+    assert {
+        name for name in Settings.__struct_fields__ if not re.search(rf"settings\.{name}\b", code)
+    } == UNREAD
+
+
+def test_every_fact_and_value_has_a_heading_with_its_fields() -> None:
+    """H1: the words of the history are explained."""
+    told = sections("docs/reference/facts.md", 3)
+    kinds = {name: kind for name, kind in vars(facts).items() if _is_value(kind)}
+    assert set(told) == set(kinds)
+    for name, kind in kinds.items():
+        for field in kind.__struct_fields__:
+            assert f"`{field}`" in told[name], f"{name}.{field}"
+    for kind in get_args(facts.Fact):
+        assert f'"type": "{kind.__struct_config__.tag}"' in told[kind.__name__]
+
+
+def _is_value(kind: object) -> bool:
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    return is_struct and kind.__module__ == facts.__name__
+
+
+def test_every_command_has_a_heading_and_its_help() -> None:
+    """V2: the help itself is run and compared with all other blocks."""
+    told = sections("docs/reference/commands.md", 2)
+    assert set(told) == {f"afoot {name}" for name in COMMANDS}
+    for title, text in told.items():
+        assert f"```bash\n{title} --help\n```\n\n```text\nUsage: {title} " in text
+
+
+def test_every_meta_key_has_a_heading_with_its_fields() -> None:
+    """P7, E2: what travels beside the plain fields."""
+    told = sections("docs/reference/meta.md", 3)
+    keys = {key for text in SOURCE.values() for key in re.findall(r'"(dev\.afoot/[a-z]+)"', text)}
+    assert set(told) == keys
+    for key, kind in {"budget": Budget, "progress": ProgressMeta, "error": ErrorMeta}.items():
+        for field in kind.__struct_fields__:
+            assert f"`{field}`" in told[f"dev.afoot/{key}"], f"{key}: {field}"
+
+
+def test_every_route_has_a_heading_with_its_query() -> None:
+    """V4: the API as it is."""
+    told = sections("docs/reference/http-api.md", 3)
+    known = {f"{route.method} {route.path}": route for route in ROUTES}
+    assert set(told) == {*known, "POST /mcp", "GET /mcp", "DELETE /mcp", "GET /"}
+    for title, route in known.items():
+        for name in route.query:
+            assert f"`{name}`" in told[title], f"{title}: {name}"
+
+
+PYTHON = "docs/reference/python.md"
+
+
+def test_every_public_name_has_a_heading() -> None:
+    """House: the public face is the documented one."""
+    names = {f"afoot.{name}" for name in afoot.__all__}
+    names |= {f"afoot.testing.{name}" for name in afoot.testing.__all__}
+    assert set(sections(PYTHON, 3)) == names
+
+
+@pytest.mark.parametrize("kind", ["Context", "Content", "Gateway", "ToolError", "testing.Outcome"])
+def test_every_public_method_has_a_heading(kind: str) -> None:
+    """House: and so are its methods, both ways."""
+    owner: object = afoot
+    for part in kind.split("."):
+        owner = getattr(owner, part)
+    assert set(_inner(f"afoot.{kind}")) == set(_methods(owner))
+
+
+def _inner(title: str) -> Iterator[str]:
+    found = re.findall(r"^#### `(\w+)`$", sections(PYTHON, 3)[title], re.MULTILINE)
+    assert len(found) == len(set(found))
+    yield from found
+
+
+def _methods(owner: object) -> Iterator[str]:
+    fields = getattr(owner, "__struct_fields__", ()) if owner is afoot.testing.Outcome else ()
+    data = {*getattr(owner, "__struct_fields__", ()), "engine", "watchdog"}
+    yield from fields
+    yield from (name for name in vars(owner) if not name.startswith("_") and name not in data)
+
+
+def test_every_option_of_a_tool_is_named() -> None:
+    """House: all that the decorator takes."""
+    told = sections(PYTHON, 3)["afoot.tool"]
+    assert [name for name in Options.__annotations__ if f"`{name}`" not in told] == []
+
+
+ERRORS = "docs/reference/errors.md"
+
+
+def test_every_error_has_a_heading() -> None:
+    """E1: the tree of errors."""
+    kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and _is_error(kind)}
+    assert set(sections(ERRORS, 3)) == kinds
+
+
+def _is_error(kind: type) -> bool:
+    return issubclass(kind, errors.AfootError)
+
+
+def test_every_category_code_and_outcome_is_in_its_table() -> None:
+    """E1, E2: what a program may meet, and nothing that it may not."""
+    told = sections(ERRORS, 2)
+    categories = {error.category for error in map(_made, _factories())}
+    assert set(_cells(told["Categories"])) == categories
+    for error in map(_made, _factories()):
+        assert re.search(
+            rf"\| `{error.category}` \| .* \| {'yes' if error.retryable else 'no'} \|", prose(ERRORS)
+        )
+    code = "\n".join(SOURCE.values())
+    missing = [name for name in _cells(told["Codes of our own"]) if not _is_said(name, code)]
+    assert not missing
+    said = set(re.findall(r'code="(\w+)"', code)) - set(_cells(told["Codes of our own"]))
+    assert not said
+    assert set(_cells(told["Outcomes"])) == set(CODES)
+    for outcome, number in CODES.items():
+        assert f"| `{outcome}` | {number} |" in told["Outcomes"]
+
+
+def _factories() -> list[str]:
+    names = vars(errors.ToolError)
+    return [name for name in names if not name.startswith("_") and name != "from_status"]
+
+
+def _made(name: str) -> errors.ToolError:
+    error = getattr(errors.ToolError, name)("")
+    assert isinstance(error, errors.ToolError)
+    return error
+
+
+def _cells(table: str) -> Iterator[str]:
+    for line in table.splitlines():
+        yield from re.findall(r"`(\w+)`", line.split("|")[1]) if line.startswith("| `") else ()
+
+
+def _is_said(name: str, code: str) -> bool:
+    return f'"{name}"' in code or (name.endswith("_limit") and '{clock}_limit"' in code)
+
+
+def test_every_code_of_the_protocol_is_in_its_table() -> None:
+    """E4, E5: numbers that clients meet."""
+    known = {value for module in (jsonrpc, mcp) for value in vars(module).values() if type(value) is int}
+    told = {int(number) for number in re.findall(r"^\| (-\d+) \|", read(ERRORS), re.MULTILINE)}
+    assert told == {value for value in known if value < 0}

@@ -1,0 +1,197 @@
+"""A site with one tool of the test on the fake clock, and an outlet that keeps what is sent."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from afoot.config import Settings
+from afoot.core.facts import Answer, Question, Result
+from afoot.core.ports import Run
+from afoot.engine.live import Live
+from afoot.serve.asgi import Leaving
+from afoot.serve.conversation import Conversation
+from afoot.serve.manner import Manner
+from afoot.serve.modern import Modern, resume
+from afoot.serve.site import Site
+from afoot.testing import run
+from afoot.wire.messages import Capabilities, Wanted
+from tests.engine.double import Body, engine_of, form, text
+
+Message = dict[str, Any]
+KEY = b"k" * 32
+TOKEN = "the operator's secret"
+ANYTHING = Capabilities({}, {}, {})
+YES: Message = {"action": "accept", "content": {}}
+
+
+def faked(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """An async test on the fake clock."""
+
+    @wraps(test)
+    def outer(*args: Any, **named: Any) -> None:
+        run(test(*args, **named))
+
+    return outer
+
+
+@asynccontextmanager
+async def site_of(
+    body: Body, *, settings: Mapping[str, object] | None = None, **options: Any
+) -> AsyncIterator[Site]:
+    """A site with one tool, "tool"; options are those of `Tool`, or `journal`, `limiter`, `slots`."""
+    async with engine_of(body, **options) as engine:
+        yield Site(engine, msgspec.convert(dict(settings or {}), Settings), "1", KEY, TOKEN)
+
+
+def now() -> float:
+    """Seconds since the test began."""
+    return round(asyncio.get_running_loop().time(), 3)
+
+
+class Tape:
+    """An outlet that keeps what is sent, and when. Each send takes `slow_s`; `streaming` as on a pipe."""
+
+    def __init__(self, *, streaming: bool = False, slow_s: float = 0.0) -> None:
+        self.gone = False
+        self.streaming = streaming
+        self.leaving: Leaving | None = None
+        self.slow_s = slow_s
+        self.frames: list[tuple[float, Message]] = []
+        self.comments: list[float] = []
+        self.ended: list[tuple[float, Message | None]] = []  # one finish, and no more
+        self._rings: list[Callable[[], object]] = []
+
+    def watch(self, ring: Callable[[], object]) -> None:
+        """Ring when the caller has gone."""
+        self._rings.append(ring)
+        if self.gone:
+            ring()
+
+    def leave(self) -> None:
+        """The caller goes away."""
+        self.gone = True
+        for ring in self._rings:
+            ring()
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        assert not self.ended, "nothing follows the last frame"
+        self.streaming = True
+        self.frames += [(now(), json.loads(frame)) for frame in frames]
+        await asyncio.sleep(self.slow_s)
+
+    async def finish(self, frames: Sequence[bytes], last: bytes | None) -> None:
+        assert not self.ended, "a request has one end"
+        self.frames += [(now(), json.loads(frame)) for frame in frames]
+        self.ended.append((now(), None if last is None else json.loads(last)))
+        await asyncio.sleep(self.slow_s)
+
+    async def keep_alive(self) -> None:
+        self.streaming = True
+        self.comments.append(now())
+
+    @property
+    def last(self) -> Message:
+        """The last frame."""
+        assert self.ended and self.ended[0][1] is not None, "there was no last frame"
+        return self.ended[0][1]
+
+    @property
+    def result(self) -> Message:
+        """The result in it."""
+        found: Message = self.last["result"]
+        return found
+
+    @property
+    def state(self) -> str:
+        """The state of the round that it is."""
+        assert self.result["resultType"] == "input_required", self.result
+        return str(self.result["requestState"])
+
+    @property
+    def progress(self) -> list[Message]:
+        """The params of every progress notification."""
+        return [sent["params"] for _, sent in self.of("notifications/progress")]
+
+    @property
+    def numbers(self) -> list[tuple[float, float | None]]:
+        """Progress and total of each."""
+        return [(params["progress"], params.get("total")) for params in self.progress]
+
+    @property
+    def notices(self) -> list[tuple[float, str]]:
+        """When the engine spoke, and what it said."""
+        found = self.of("notifications/progress")
+        return [(at, sent["params"]["message"]) for at, sent in found if source(sent) == "engine"]
+
+    def of(self, method: str) -> list[tuple[float, Message]]:
+        """The frames of one method."""
+        return [(at, sent) for at, sent in self.frames if sent.get("method") == method]
+
+
+def source(sent: Message) -> str:
+    """Who speaks in a progress notification."""
+    meta: Message = sent["params"].get("_meta", {}).get("dev.afoot/progress", {})
+    return str(meta.get("source", "tool"))
+
+
+def wanted(**parts: Any) -> Wanted:
+    """A call of "tool" by a caller that can be asked everything; parts are those of `Wanted`."""
+    return replace(Wanted(1, "tool", Raw(b"{}"), capabilities=ANYTHING), **parts)
+
+
+def replies(**answers: object) -> dict[str, Raw]:
+    """Answers as a retry carries them."""
+    return {key: Raw(json.dumps(given).encode()) for key, given in answers.items()}
+
+
+async def talk(
+    site: Site, want: Wanted, tape: Tape | None = None, manner: Manner | None = None, caller: str = "local"
+) -> Tape:
+    """One request from its beginning to its last frame."""
+    tape = tape or Tape()
+    conversation = Conversation(site, want, caller, tape, manner or Modern(cancels=True, capped=True))
+    if want.state is None:
+        conversation.open()
+    else:
+        await resume(conversation)
+    await conversation.hold()
+    return tape
+
+
+def begin(site: Site, want: Wanted, tape: Tape | None = None) -> "asyncio.Task[Tape]":
+    """One request, and do not wait for it."""
+    return asyncio.create_task(talk(site, want, tape))
+
+
+def only(site: Site) -> Live:
+    """The one call that lives."""
+    [live] = site.engine.calls()
+    return live
+
+
+async def asks(run: Run) -> str:
+    """A tool that asks whether it may, and says what it was told."""
+    return said(await run.ask(form("sure")))
+
+
+def said(answer: Answer) -> str:
+    """An answer in a line."""
+    return f"{answer.action} {bytes(answer.content).decode()} by {answer.by}"
+
+
+def question(kind: str, key: str = "k") -> Question:
+    """A question that is no form."""
+    return Question("", key, kind, "well?", Raw(b'"https://a.example"' if kind == "url" else b"{}"))
+
+
+async def nap(run: Run) -> Result:
+    """A tool that takes ten seconds and says nothing."""
+    await asyncio.sleep(10)
+    return text("slept")

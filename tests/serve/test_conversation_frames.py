@@ -1,0 +1,201 @@
+"""One request that follows one call: progress, data, partial results, logs and stages as they are sent."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec import Raw, json
+
+from afoot.core.ports import Report, Run
+from afoot.errors import ToolError
+from tests.engine.double import form, partial_report
+from tests.serve.double import YES, Tape, begin, faked, replies, site_of, source, talk, wanted
+
+
+@faked
+@pytest.mark.parametrize("token", ["t", "", 0, 7])
+async def test_a_token_is_used_as_it_is_and_echoed(token: str | int) -> None:
+    """T1, T3, P6: on every notification of the call, before the result, and in its `_meta`."""
+
+    async def tool(run: Run) -> str:
+        run.report(1, 2, "half")
+        return "done"
+
+    async with site_of(tool) as site:
+        tape = await talk(site, wanted(token=token))
+    assert [(params["progressToken"], params["message"]) for params in tape.progress] == [(token, "half")]
+    assert tape.progress[0]["_meta"]["dev.afoot/call"] == tape.result["_meta"]["dev.afoot/call"]
+    assert tape.result["_meta"]["progressToken"] == token
+
+
+@faked
+@pytest.mark.parametrize(
+    ("level", "heard"), [(None, []), ("warning", ["bad"]), ("debug", ["fine", "good", "bad"]), ("loud", [])]
+)
+async def test_logs_go_only_to_who_asked_and_from_its_level_on(level: str | None, heard: list[str]) -> None:
+    """C8: `ctx.log`; a level that nobody knows means none."""
+
+    async def tool(run: Run) -> str:
+        run.log("fine", "debug", "")
+        run.log("good", "info", "")
+        run.log("bad", "error", "mine")
+        return "done"
+
+    async with site_of(tool) as site:
+        tape = await talk(site, wanted(level=level))
+    said = [sent["params"] for _, sent in tape.of("notifications/message")]
+    assert [params["data"] for params in said] == heard
+    assert [params["logger"] for params in said][-1:] == ["mine"][: len(said)]
+
+
+@faked
+@pytest.mark.parametrize("partial", [False, True])
+async def test_data_goes_beside_the_message_and_partial_results_to_who_wants_them(partial: bool) -> None:
+    """P7, P11, P12: in `_meta`, never in the result's content."""
+
+    async def tool(run: Run) -> str:
+        run.content(Report(1, 2, "half", data=Raw(b'{"phase":"one"}')))
+        run.content(partial_report("so far"))
+        run.content(Report(checkpoint=Raw(b"1")))
+        return "done"
+
+    async with site_of(tool) as site:
+        tape = await talk(site, wanted(token="t", partial=partial))
+    metas = [params["_meta"] for params in tape.progress]
+    assert (
+        metas[0]["dev.afoot/progress"] == {"data": {"phase": "one"}} and "dev.afoot/partial" not in metas[0]
+    )
+    assert [meta["dev.afoot/partial"] for meta in metas[1:]] == [
+        [{"type": "text", "text": "so far"}]
+    ] * partial
+    assert [item["text"] for item in tape.result["content"]] == ["done"]
+
+
+@faked
+async def test_a_reader_too_slow_for_content_gets_a_marked_gap() -> None:
+    """P5, P7: once, with the number of facts it missed; the newest thousand come in order."""
+
+    async def tool(run: Run) -> str:
+        for n in range(3):
+            run.content(Report(data=Raw(json.encode(n))))
+            await asyncio.sleep(1)
+        for n in range(2000):
+            run.content(Report(data=Raw(json.encode(n))))
+        return "done"
+
+    async with site_of(tool) as site:
+        tape = await talk(site, wanted(token="t"), Tape(slow_s=10))
+    metas = [params["_meta"]["dev.afoot/progress"] for params in tape.progress]
+    missed = [meta["missed"] for meta in metas if "missed" in meta]
+    assert len(missed) == 1 and sum(missed) + len(metas) >= 2003
+    numbers = [meta["data"] for meta in metas[1:]]
+    assert numbers == sorted(numbers) and numbers[-1] == 1999
+
+
+@faked
+async def test_a_slow_reader_gets_the_newest_value_and_slows_nobody() -> None:
+    """P5, P4: the tool runs at full speed; the last value and the result come when there is room."""
+
+    async def tool(run: Run) -> str:
+        for n in range(1000):
+            run.report(n + 1, 1000, None)
+            await asyncio.sleep(0.01)
+        return "done"
+
+    async with site_of(tool) as site:
+        task = begin(site, wanted(token="t"), Tape(slow_s=60))
+        await asyncio.sleep(11)
+        assert site.engine.calls() == [], "the tool has long finished"
+        tape = await task
+    assert tape.numbers == [(1, 1000), (1000, 1000)] and tape.result["content"][0]["text"] == "done"
+
+
+@faked
+async def test_a_reader_is_sent_at_most_so_many_values_a_second_first_and_last_always() -> None:
+    """P4: the newest wins; nothing follows the end."""
+
+    async def tool(run: Run) -> str:
+        for n in range(101):
+            run.report(n, 100, None)
+            await asyncio.sleep(0.01 if n < 100 else 0)
+        return "done"
+
+    async with site_of(tool) as site:
+        tape = await talk(site, wanted(token="t"))
+    assert tape.numbers[0] == (0, 100) and tape.numbers[-1] == (100, 100)
+    assert 20 <= len(tape.numbers) <= 22
+
+
+STAGES = [(0, 100), (25, 100), (50, 100), (100, 100)]
+
+
+@faked
+@pytest.mark.parametrize(
+    ("how", "shown"),
+    [
+        ("well", STAGES),
+        ("badly", STAGES[:3]),
+        ("reporting", [*STAGES[:3], (60, 80)]),
+        ("with data", [*STAGES[:3], (60, 80)]),
+    ],
+)
+async def test_the_stages_of_a_call_that_reports_nothing(how: str, shown: list[Any]) -> None:
+    """T5: by the engine; the tool's own first report ends them, and a failed call never shows 100."""
+
+    async def tool(run: Run) -> str:
+        await asyncio.sleep(1)
+        if how == "badly":
+            raise ToolError.internal("no")
+        if how == "reporting":
+            run.report(60, 80, None)
+        if how == "with data":
+            run.content(Report(60, 80, data=Raw(b"1")))
+        return "done"
+
+    async with site_of(tool, lifecycle="stages") as site:
+        tape = await talk(site, wanted(token="t"))
+        without = await talk(site, wanted())
+    assert tape.numbers == shown and without.frames == []
+    spoke = [source(sent) for _, sent in tape.frames]
+    assert spoke == ["tool" if total == 80 else "engine" for _, total in shown]
+
+
+@faked
+async def test_stages_do_not_come_back_after_a_round() -> None:
+    """T5, P4: the tool has spoken before it asked, so the retry shows no stage."""
+
+    async def tool(run: Run) -> str:
+        run.report(60, 80, None)
+        await run.ask(form("sure"))
+        return "done"
+
+    async with site_of(tool, lifecycle="stages") as site:
+        first = await talk(site, wanted(token="t"))
+        second = await talk(site, wanted(token="t", state=first.state, answers=replies(sure=YES)))
+    assert first.numbers == [*STAGES[:3], (60, 80)] and second.numbers == []
+
+
+@faked
+async def test_one_series_rises_over_rounds_whoever_follows() -> None:
+    """P4: carried on by whoever was sent most; a second follower without a token takes nothing back."""
+
+    async def tool(run: Run) -> str:
+        run.report(10, 100, None)
+        await run.ask(form("first"))
+        run.report(50, 100, None)
+        await asyncio.sleep(1)
+        await run.ask(form("second"))
+        run.report(20, 100, "again from the start")
+        run.report(None, None, "words")
+        return "done"
+
+    async with site_of(tool, settings={"progress_hz": 0}) as site:
+        first = await talk(site, wanted(token="t"))
+        told = begin(site, wanted(token="u", state=first.state, answers=replies(first=YES)))
+        untold = begin(site, wanted(state=first.state))
+        second, silent = await asyncio.gather(told, untold)
+        third = await talk(site, wanted(token=3, state=silent.state, answers=replies(second=YES)))
+    assert (first.numbers, second.numbers) == ([(10, 100)], [(50, 100)])
+    assert [number for number, _ in third.numbers] == [50.000001, 50.000002]
+    assert third.progress[0]["_meta"]["dev.afoot/progress"] == {"progress": 20, "total": 100}
+    assert {params["progressToken"] for params in third.progress} == {3}
