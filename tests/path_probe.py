@@ -12,7 +12,7 @@ from types import FrameType
 from afoot import app, config
 
 PACKAGE = f"{os.sep}src{os.sep}afoot{os.sep}"
-META = {
+META: dict[str, object] = {
     "progressToken": 5,
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},

@@ -72,7 +72,7 @@ def test_the_tutorial_and_the_how_tos_have_code() -> None:
 
 def test_the_changelog_has_its_form() -> None:
     """House: Keep a Changelog."""
-    assert list(sections("CHANGELOG.md", 2)) == ["[Unreleased]"]
+    assert list(sections("CHANGELOG.md", 2)) == ["[0.1.0] - Unreleased"]
     known = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(sections("CHANGELOG.md", 3)) <= known
 
@@ -119,7 +119,7 @@ def test_the_path_of_one_call_in_the_design_is_the_one_it_takes(tmp_path: Path) 
         capture_output=True, timeout=25, check=True,
     )  # fmt: skip
     crossed = {name.replace(":", " ") for name in json.loads(ran.stdout)["crossed"]}
-    # On a busy machine the call may outlive its first moment, or begin while another one's is being waited for.
+    # On a busy machine the call may outlive its first moment, or begin within another one's.
     assert crossed <= named or "engine/engine.py Engine._age" in crossed
     assert named - crossed <= {"engine/engine.py Engine.age"}
     assert len(named) <= 40 and len({name.split()[0] for name in named}) <= 12

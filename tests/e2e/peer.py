@@ -124,4 +124,4 @@ async def _sampled(
 
 
 async def _rooted(context: ClientRequestContext) -> types.ListRootsResult:
-    return types.ListRootsResult(roots=[types.Root.model_validate({"uri": "file:///home/me"})])
+    return types.ListRootsResult(roots=[types.Root.model_validate({"uri": "file:///srv-me"})])

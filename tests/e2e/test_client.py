@@ -148,7 +148,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_again(peer: Peer, fresh: Calla
 def test_the_caller_lends_its_model_and_its_folders(peer: Peer) -> None:
     """Q1: sampling and roots, where the client offers them."""
     assert text(peer.call("ask_model")) == "the model said Paris"
-    assert peer.call("list_folders").structured_content == {"result": ["file:///home/me"]}
+    assert peer.call("list_folders").structured_content == {"result": ["file:///srv-me"]}
 
 
 # What the tool `paced` does (idle 0.6 s, ceiling 2 s), which clock ends it, and after how long.

@@ -12,7 +12,6 @@ from afoot.core.facts import Answer, CancelRequested, Limits
 from afoot.core.ports import Batch, Run
 from afoot.engine.recovery import recover
 from afoot.errors import AlreadyAnswered
-from afoot.serve.modern import ROUNDS, Modern
 from afoot.store.memory import MemoryJournal
 from afoot.wire import bookmark
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
@@ -27,7 +26,6 @@ from tests.serve.double import (
     faked,
     nap,
     only,
-    question,
     replies,
     said,
     site_of,
@@ -98,7 +96,7 @@ async def test_a_caller_that_leaves_while_its_last_frame_is_sent_cancels_nothing
 
 @faked
 async def test_between_rounds_a_call_is_parked_until_its_answer_limit() -> None:
-    """Q1 b, C6: nobody is attached, no clock but that of the answer runs, and a retry is told how it ended."""
+    """Q1 b, C6: nobody is attached, only the answer's clock runs, and a retry is told how it ended."""
     async with site_of(asks, limits=Limits(answer_s=600)) as site:
         first = await talk(site, wanted())
         live = only(site)
@@ -138,7 +136,7 @@ WRONG_STATES: dict[str, tuple[Change, bytes]] = {
 @faked
 @pytest.mark.parametrize("case", WRONG_STATES)
 async def test_a_state_that_is_not_right_is_refused(case: str) -> None:
-    """Q1 c: sealed over call, round, caller, request and expiry; anything wrong is -32602, and harms nobody."""
+    """Q1 c: sealed over call, round, caller, request and expiry; anything wrong is -32602."""
     change, key = WRONG_STATES[case]
     async with site_of(asks) as site:
         first = await talk(site, wanted())
@@ -263,7 +261,7 @@ async def test_answers_without_a_state_open_a_call_that_has_them() -> None:
 
 @faked
 async def test_a_call_that_waited_through_a_crash_goes_on_if_it_is_safe() -> None:
-    """Q1 h, H4: run again with the answers that are on record, and still cancelled by leaving."""
+    """Q1 h, H1, H4: run again with the answers it was given, which were on record before that was told."""
     for safe, end in ((True, 'accept {"name": "Ada"} by local; accept {} by local'), (False, "uncertain")):
         async with site_of(asks_two, idempotent=safe) as site:
             first = await talk(site, wanted())

@@ -132,6 +132,8 @@ class Conversation:
     async def _begin(self) -> bool:
         """What a call that is not new has to say at once: its end, or what it still asks."""
         call = self.live.call
+        if call.end is None and self.live.recorded < call.seq:  # the answers it came with are on record first
+            await self.site.recorded()
         if call.end is not None:
             if any(type(entry.fact) is Finished for entry in self.live.backlog):
                 await self.outlet.finish((), self._end(call.end, self.outlet.streaming))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
 from afoot.engine.bell import Bell
 from afoot.serve.asgi import Leaving, Receive, Scope, Send, accepts, read_rest, too_large
@@ -14,7 +14,7 @@ from afoot.serve.listing import answer_plain, listen
 from afoot.serve.modern import Modern, resume
 from afoot.serve.site import Site
 from afoot.wire import mcp, mcp_2025, messages, sse
-from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault
+from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault, Id
 from afoot.wire.messages import Wanted
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -152,7 +152,7 @@ class Http:
             raise too_large(limit)
         asked = mcp.read(body, headers)
         if len(headers) != len(scope["headers"]):
-            _once(scope)
+            _once(scope, asked.id)
         if not isinstance(asked, Wanted):
             await self._plain(asked, headers, reply)
             return
@@ -228,9 +228,11 @@ class Joined:
         return getattr(self._transport, name)
 
 
-def _once(scope: Scope) -> None:
+def _once(scope: Scope, request: Id | None | UnsetType) -> None:
     """A routing header, or one that mirrors an argument, may not stand twice; raises Fault."""
     names = [key for key, _ in scope["headers"]]
     for name in names:
         if names.count(name) > 1 and (name in _ROUTING or name.startswith(b"mcp-param-")):
-            raise Fault(mcp.HEADER_MISMATCH, f"header {name.decode('latin-1')}: stands more than once")
+            fault = Fault(mcp.HEADER_MISMATCH, f"header {name.decode('latin-1')}: stands more than once")
+            fault.id = request if isinstance(request, int | str) else None
+            raise fault

@@ -26,13 +26,11 @@ class Modern:
 
     def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """End the request with what the caller is to find out; what it cannot goes to the operator."""
-        live = talk.live
-        open_now = list(live.call.open.values())
-        forsake(talk, open_now)
-        askable = [one for one in open_now if talk.want.capabilities.can(one.kind)]
-        if not askable or talk.round >= ROUNDS:
-            return [], None
-        return [], self._round(talk, askable)
+        open_now = list(talk.live.call.open.values())
+        may_ask = talk.round < ROUNDS
+        askable = [one for one in open_now if may_ask and talk.want.capabilities.can(one.kind)]
+        forsake(talk, [one for one in open_now if one not in askable])
+        return [], self._round(talk, askable) if askable else None
 
     def postpone(self, talk: Conversation) -> bytes:
         """A round without a question: the client asks again, and is answered as plain JSON."""
@@ -61,9 +59,9 @@ class Modern:
 
 
 def forsake(talk: Conversation, asked: Sequence[Question]) -> None:
-    """Decline what only the caller could do and it cannot: an operator has no model and no roots."""
+    """Decline what the caller is not asked and nobody else has: an operator has no model and no roots."""
     for one in asked:
-        if one.kind in ("sample", "roots") and not talk.want.capabilities.can(one.kind):
+        if one.kind in ("sample", "roots"):
             talk.site.engine.answer(one.id, Answer("decline", by="engine"))
 
 

@@ -1,5 +1,6 @@
 """What every surface of one gateway shares."""
 
+import asyncio
 from collections.abc import Mapping
 
 from msgspec import Raw, Struct, json
@@ -44,6 +45,12 @@ class Site(Struct):
         timer = clock.at(clock.now() + self.settings.keepalive_s, bell.ring)
         await bell.wait()
         timer.cancel()
+
+    async def recorded(self) -> None:
+        """Wait until the facts that are still on their way into the history are there."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.engine.recorder.then(lambda: done.done() or done.set_result(None))
+        await done
 
     def open(self, want: Wanted, caller: str, sent: Mapping[str, str] | None) -> Live:
         """Start a call that wants more than the ordinary; raises Fault."""

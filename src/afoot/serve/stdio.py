@@ -22,6 +22,7 @@ from afoot.wire import mcp_2025 as handshake
 from afoot.wire.jsonrpc import INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
 
 CALLER = "stdio"
+PARTING_S = 1.0  # how long calls may go on after the end of the input
 
 
 class Line:
@@ -155,6 +156,8 @@ class Stdio:
                 continue
             if text.strip():
                 await self._message(text)
+        if self._tasks and not self._line.gone:  # whoever pipes requests in may still read their answers
+            await asyncio.wait(self._tasks, timeout=PARTING_S)
         if self._session is not None:
             self._session.close("the client closed its end")
         if self._tasks:
