@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from afoot import __version__, state
-from afoot.config import Settings
+from afoot.config import Settings, home
 from afoot.core.ports import Tool
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
@@ -24,6 +25,7 @@ from afoot.serve.server import server
 from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
 from afoot.serve.stdio import Stdio, pipes
+from afoot.store.lock import StoreLock, StoreTaken
 
 log = logging.getLogger("afoot")
 
@@ -50,8 +52,9 @@ def run(plan: Plan, started: Started) -> None:
 
 async def _serve(plan: Plan, started: Started) -> None:
     wire = await pipes(plan.settings.max_body_bytes) if plan.stdio else None
-    async with Gateway(*plan.targets, settings=plan.settings) as gateway:
-        site = Site(gateway.engine, plan.settings, __version__, state.key(), state.token())
+    settings = _own_history(plan.settings) if plan.stdio else plan.settings
+    async with Gateway(*plan.targets, settings=settings) as gateway:
+        site = Site(gateway.engine, settings, __version__, state.key(), state.token())
         stop = _Stop(site)
         stop.listen()
         watching = asyncio.create_task(_reload(gateway)) if plan.reload else None
@@ -67,6 +70,19 @@ async def _serve(plan: Plan, started: Started) -> None:
         finally:
             if watching is not None:
                 watching.cancel()
+
+
+def _own_history(settings: Settings) -> Settings:
+    """A host may start many processes: where the usual history is taken, this one keeps its own."""
+    if settings.store:
+        return settings
+    try:
+        with StoreLock(home() / "calls.db"):
+            return settings
+    except StoreTaken as taken:
+        own = str(home() / f"stdio-{os.getpid()}.db")
+        log.warning("%s; this process keeps its history in %s", taken, own)
+        return replace(settings, store=own)
 
 
 async def _stdio(site: Site, stop: "_Stop", wire: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:

@@ -153,7 +153,12 @@ class Gateway:
             settings.queue_limit_s,
             settings.cancel_grace_s,
         )
-        return function.Settings(limits=limits, message_limit=settings.max_message_chars, cancel_waits=True)
+        return function.Settings(
+            limits=limits,
+            message_limit=settings.max_message_chars,
+            cancel_waits=True,
+            lifecycle=settings.lifecycle,
+        )
 
 
 def _functions(target: Target) -> list[Callable[..., Any]]:

@@ -1,4 +1,4 @@
-"""A site with one tool of the test on the fake clock, and an outlet that keeps what is sent."""
+"""A site with one tool of the test on the fake clock, and callers that keep what they are sent."""
 
 import asyncio
 import json
@@ -17,10 +17,12 @@ from afoot.core.ports import Run
 from afoot.engine.live import Live
 from afoot.serve.asgi import Leaving
 from afoot.serve.conversation import Conversation
+from afoot.serve.handshake import Session
 from afoot.serve.manner import Manner
 from afoot.serve.modern import Modern, resume
 from afoot.serve.site import Site
 from afoot.testing import run
+from afoot.wire import jsonrpc
 from afoot.wire.messages import Capabilities, Wanted
 from tests.engine.double import Body, engine_of, form, text
 
@@ -195,3 +197,37 @@ async def nap(run: Run) -> Result:
     """A tool that takes ten seconds and says nothing."""
     await asyncio.sleep(10)
     return text("slept")
+
+
+class Client:
+    """A client of the handshake era without a transport: each request has a tape of its own."""
+
+    def __init__(self, site: Site, *, dies: bool = False) -> None:
+        self.session = Session(site, "session:1", dies=dies)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def put(self, message: Message, *, streaming: bool = False) -> Tape:
+        """Send a request, and do not wait."""
+        tape = Tape(streaming=streaming)
+        asked = self.session.request(jsonrpc.read(json.dumps(message).encode()), tape)
+        self._tasks.append(asyncio.create_task(asked))
+        return tape
+
+    async def ask(self, message: Message) -> Tape:
+        """Send a request, and wait for its end; raises Fault."""
+        tape = self.put(message)
+        await self._tasks.pop()
+        return tape
+
+    def tell(self, message: Message) -> None:
+        """Send a notification, or an answer."""
+        read = jsonrpc.read(json.dumps(message).encode())
+        (self.session.responded if read.is_response else self.session.notified)(read)
+
+    def answer(self, asked: Message, **result: object) -> None:
+        """Answer a request of the server's."""
+        self.tell({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+
+    async def done(self) -> None:
+        """Wait for every request that was put."""
+        await asyncio.gather(*self._tasks)

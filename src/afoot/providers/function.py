@@ -68,6 +68,7 @@ class Settings(Struct, frozen=True):
     stuck_limit: int = STUCK_LIMIT
     cancel_waits: bool = False  # whether a cancelled call waits for its thread, so that its result counts
     capture: bool = True
+    lifecycle: str = "off"
 
 
 @overload
@@ -164,7 +165,7 @@ class FunctionTool:
             read_only=options.get("read_only", False),
             idempotent=options.get("idempotent", False),
             destructive=options.get("destructive", False),
-            lifecycle=options.get("lifecycle", "off"),
+            lifecycle=options.get("lifecycle", settings.lifecycle),
             requires=options.get("requires", {}),
             digest=hashlib.sha256(definition).hexdigest(),
         )

@@ -108,6 +108,8 @@ class Session:
 
     def left(self, talk: Conversation) -> None:
         """A lost stream is no cancel in this era; the call runs on, and can still be cancelled (X3)."""
+        if self._dies:
+            self._site.engine.cancel(talk.live, "disconnect", "the client takes nothing any more")
         self._left = {request: live for request, live in self._left.items() if not live.call.is_finished}
         self._left[talk.want.id] = talk.live
 
