@@ -15,7 +15,6 @@ from afoot.config import Settings
 from afoot.core.facts import Answer, Question, Result
 from afoot.core.ports import Run
 from afoot.engine.live import Live
-from afoot.serve.asgi import Leaving
 from afoot.serve.conversation import Conversation
 from afoot.serve.handshake import Session
 from afoot.serve.manner import Manner
@@ -63,7 +62,6 @@ class Tape:
     def __init__(self, *, streaming: bool = False, slow_s: float = 0.0) -> None:
         self.gone = False
         self.streaming = streaming
-        self.leaving: Leaving | None = None
         self.slow_s = slow_s
         self.frames: list[tuple[float, Message]] = []
         self.comments: list[float] = []

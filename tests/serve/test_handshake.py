@@ -14,7 +14,7 @@ from tests.engine.double import facts, form
 from tests.serve.double import Client, Message, Tape, asks, faked, nap, only, question, said, site_of
 from tests.serve.wires import cancelled, hello, older, request
 
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+EVERYTHING: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 TYPED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from afoot.serve.asgi import Scope
 from afoot.serve.guard import Guard, hosts
-from afoot.serve.http import Http
+from afoot.serve.http import App, Http
 from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
 from afoot.serve.stdio import Stdio
@@ -59,7 +59,7 @@ def cancelled(id: int | str, reason: str = "enough") -> Message:
 class Exchange:
     """One HTTP request by hand; its reader takes nothing while `reads` is clear."""
 
-    def __init__(self, web: "Web", method: str, headers: Mapping[str, str], body: Sequence[bytes]) -> None:
+    def __init__(self, application: App, scope: Scope, body: Sequence[bytes], is_cut: bool) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.chunks: list[tuple[float, bytes]] = []
@@ -68,10 +68,9 @@ class Exchange:
         self.reads.set()
         self._inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         for number, piece in enumerate(body, 1):
-            self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": number < len(body)})
-        encoded = [(key.encode(), value.encode()) for key, value in headers.items() if value]
-        scope: Scope = {"type": "http", "method": method, "path": "/mcp", "headers": encoded}
-        self.task = asyncio.create_task(web.application(scope, self._inbox.get, self._send))
+            more = is_cut or number < len(body)
+            self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": more})
+        self.task = asyncio.ensure_future(application(scope, self._inbox.get, self._send))
 
     async def _send(self, message: Any) -> None:
         await self.reads.wait()
@@ -123,13 +122,18 @@ class Web:
     async def _elsewhere(self, scope: Scope, *_: object) -> None:
         self.elsewhere.append(scope["path"])
 
-    def open(self, method: str, message: object = None, *, pieces: int = 1, **headers: str) -> Exchange:
-        """Send a request; headers have `_` for `-`, and an empty one is left out."""
+    def open(
+        self, method: str, message: object = None, *, pieces: int = 1, path: str = "/mcp", **headers: str
+    ) -> Exchange:
+        """Send a request, in 0 pieces without its end; headers have `_` for `-`, an empty one is left out."""
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        size = max(1, -(-len(body) // pieces))
+        size = -(-len(body) // max(1, pieces))
         sent = {"host": HOST, "mcp-session-id": self.session} | self._usual(message, method)
         sent |= {key.replace("_", "-"): value for key, value in headers.items()}
-        return Exchange(self, method, sent, [body[at : at + size] for at in range(0, len(body), size)])
+        encoded = [(key.encode(), value.encode()) for key, value in sent.items() if value]
+        scope: Scope = {"type": "http", "method": method, "path": path, "headers": encoded}
+        whole = [body[at : at + size] for at in range(0, len(body), size)]
+        return Exchange(self.application, scope, whole, not pieces)
 
     def post(self, message: object, **headers: Any) -> Exchange:
         """Send a POST."""

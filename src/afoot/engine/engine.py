@@ -122,16 +122,22 @@ class Engine:
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
         live = self._live[call.id] = Live(call, tool, given=dict(want.answers))
-        self.recorder.fact(Entry(call.id, 1, opened), live)
         try:
             live.work = provider.prepare(tool.name, want.arguments)
         except Exception as error:  # an author's own check of arguments may raise anything
+            self.recorder.fact(Entry(call.id, 1, opened), live)
             self.end(live, self.ending(live, "failed", failed(live, error)))
             return live
-        if tool.concurrency or self._slots.per_server:
-            self._admit(live)
-        else:
+        free = not (tool.concurrency or self._slots.per_server)
+        if free and not self.write_ahead:
+            # Before anything is recorded: the write of this pass then comes right behind the tool's first step,
+            # and a call that ends in it is written in one go.
+            live.task = self._loop.create_task(supervise(self, live))
+        self.recorder.fact(Entry(call.id, 1, opened), live)
+        if free:
             self.start(live)
+        else:
+            self._admit(live)
         return live
 
     def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
@@ -237,7 +243,7 @@ class Engine:
             self.age()
         if self.write_ahead:
             self.recorder.then(lambda: self._launch(live))
-        else:
+        elif live.task is None:
             live.task = self._loop.create_task(supervise(self, live))
 
     def _launch(self, live: Live) -> None:

@@ -15,6 +15,7 @@ from afoot.errors import StoreError
 RING = 10_000  # facts kept in memory while the journal is away
 SLOW_S = 2.0
 RETRY_S = 1.0
+CROWD = 16  # facts in one write from which on it pays to wait for more
 _NO_READING = Reading(0.0)
 
 log = logging.getLogger("afoot.engine")
@@ -32,6 +33,7 @@ class Recorder:
         self._ring = Batch()
         self._forgotten: set[str] = set()  # calls that fell out of the full ring
         self._scheduled = False
+        self._crowded = False
         self._writing: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self.degraded: str | None = None  # why
@@ -48,8 +50,10 @@ class Recorder:
             )  # fmt: skip
         if not self._scheduled:
             self._scheduled = True
-            # One pass later: a call that opens, runs and ends within a pass is then one write.
-            self._loop.call_soon(self._loop.call_soon, self._flush)
+            if self._crowded:  # one pass later, so that more calls share the write
+                self._loop.call_soon(self._loop.call_soon, self._flush)
+            else:
+                self._loop.call_soon(self._flush)
 
     def sample(self, live: Live, now: float) -> None:
         """Record the newest reading of a call, with the facts of this loop pass."""
@@ -59,8 +63,7 @@ class Recorder:
         live.sampled, live.left_out = now, 0
         if not self._scheduled:
             self._scheduled = True
-            # One pass later: a call that opens, runs and ends within a pass is then one write.
-            self._loop.call_soon(self._loop.call_soon, self._flush)
+            self._loop.call_soon(self._flush)
 
     def then(self, action: Callable[[], object]) -> None:
         """Do something once all facts so far are recorded."""
@@ -83,6 +86,7 @@ class Recorder:
 
     def _flush(self) -> None:
         self._scheduled = False
+        self._crowded = len(self._batch.entries) > CROWD
         if self._writing is not None and self.degraded is None:
             return  # the write under way flushes again when it is done
         batch, self._batch = self._batch, Batch()

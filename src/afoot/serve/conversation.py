@@ -115,9 +115,6 @@ class Conversation:
             engine.young.pop(id(self), None)
             if self._timer is not None:
                 self._timer.cancel()
-            if outlet.leaving is not None:
-                outlet.leaving.close()
-                outlet.leaving = None
             ours, whole = self.series, live.series
             if (ours.last or 0.0) >= (whole.last or 0.0):  # another request may have come further
                 whole.last, whole.total = ours.last, ours.total

@@ -108,9 +108,8 @@ class Http:
         self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (
-            scope.get("method") == "HEAD"
-        ):  # its head alone would wait for a body, so the connection ends with it
+        # The head of a HEAD alone would wait for a body, so the connection ends with it.
+        if scope.get("method") == "HEAD":
             head = [(b"allow", b"GET, POST, DELETE"), (b"connection", b"close")]
             await Reply(send, self._site.settings.stuck_s).json(405, b"", *head)
             return
@@ -134,6 +133,9 @@ class Http:
             await reply.json(denied.status, messages.error(Fault(INVALID_REQUEST, str(denied))))
         except ConnectionResetError:
             pass  # the caller left before it had said everything
+        finally:
+            if reply.leaving is not None:
+                reply.leaving.close()
 
     async def _post(self, scope: Scope, headers: dict[str, str], receive: Receive, reply: Reply) -> None:
         """One request of 2026-07-28."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from afoot.core.facts import Answered, Question
-from afoot.serve.asgi import Leaving
 
 if TYPE_CHECKING:
     from afoot.serve.conversation import Conversation
@@ -15,7 +14,6 @@ class Outlet(Protocol):
 
     gone: bool
     streaming: bool
-    leaving: Leaving | None
 
     async def send(self, frames: Sequence[bytes]) -> None: ...
 

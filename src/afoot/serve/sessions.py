@@ -68,9 +68,15 @@ class Sessions:
             raise Fault(INVALID_REQUEST, f"too many sessions ({MOST}); end one with DELETE", status=503)
         key = secrets.token_hex(16)
         session = Session(self._site, f"session:{key}", dies=False)
-        reply.add((b"mcp-session-id", key.encode()))
-        await self._guarded(session, message, reply)
+        # It is there before its client knows of it, and not at all if it was not welcome.
         self._held[key] = Held(session, self._site.engine.clock.now())
+        reply.add((b"mcp-session-id", key.encode()))
+        try:
+            await self._guarded(session, message, reply)
+        except Fault:
+            del self._held[key]
+            reply.headers = ()
+            raise
 
     async def _request(self, held: Held, message: Envelope, reply: Reply) -> None:
         held.busy += 1
@@ -90,7 +96,8 @@ class Sessions:
 
     async def _stream(self, held: Held, scope: Scope, receive: Receive, reply: Reply) -> None:
         """What belongs to no request: changes of the list of tools."""
-        if b"text/event-stream" not in (header(scope, b"accept") or b"*/*"):
+        accept = header(scope, b"accept") or b"*/*"
+        if not any(kind in accept for kind in (b"text/event-stream", b"text/*", b"*/*")):
             raise Fault(INVALID_REQUEST, "header accept: must have text/event-stream", status=406)
         if held.streaming:
             raise Fault(INVALID_REQUEST, "this session has its stream already", status=409)
@@ -102,7 +109,7 @@ class Sessions:
         try:
             await self._tell(held, reply)
         finally:
-            held.streaming = False
+            held.streaming, held.seen = False, site.engine.clock.now()
             site.bells.remove(bell)
             forget()
 

@@ -8,10 +8,9 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw, Struct, ValidationError, field, json
 
 from afoot.engine.bell import Bell
-from afoot.serve.asgi import Leaving
 from afoot.serve.conversation import Conversation
 from afoot.serve.handshake import Session
 from afoot.serve.listing import answer_plain, listen
@@ -22,20 +21,27 @@ from afoot.wire import mcp_2025 as handshake
 from afoot.wire.jsonrpc import INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
 
 CALLER = "stdio"
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 PARTING_S = 1.0  # how long calls may go on after the end of the input
+
+
+class _Enveloped(Struct):
+    meta: dict[str, Raw] = field(name="_meta", default_factory=dict)
+
+
+_enveloped = json.Decoder(_Enveloped)
 
 
 class Line:
     """An outlet on the pipe that all requests share."""
 
-    __slots__ = ("_stuck_s", "_writer", "gone", "leaving", "streaming")
+    __slots__ = ("_stuck_s", "_writer", "gone", "streaming")
 
     def __init__(self, writer: asyncio.StreamWriter, stuck_s: float) -> None:
         self._writer = writer
         self._stuck_s = stuck_s
         self.gone = False
         self.streaming = True
-        self.leaving: Leaving | None = None
 
     def watch(self, ring: Callable[[], object]) -> None:
         """Nothing: the end of the pipe is seen by whoever reads it."""
@@ -166,31 +172,32 @@ class Stdio:
     async def _message(self, text: bytes) -> None:
         try:
             message = jsonrpc.read(text)
-            session = self._lock(message)
-            if message.is_notification:
-                with suppress(Fault):  # nobody waits for an answer to these
-                    session.notified(message)
-            elif message.is_response:
-                session.responded(message)
-            else:
-                task = asyncio.create_task(self._answer(session, message))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-                if message.method == "initialize":
-                    await task
-                else:
-                    await asyncio.sleep(0)  # it begins now, so that a cancel right behind it finds it
+            if not message.is_request:
+                self._heed(message)
+                return
+            task = asyncio.create_task(self._answer(self._lock(message), message))
         except Fault as fault:
             await self._line.send([messages.error(fault)])
+            return
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if message.method == "initialize":
+            await task
+        else:
+            await asyncio.sleep(0)  # it begins now, so that a cancel right behind it finds it
+
+    def _heed(self, message: Envelope) -> None:
+        """Take a notification or an answer; nobody waits for one to these, so what is wrong is dropped."""
+        if self._session is None:
+            self._site.count("messages before the first request")
+            return
+        with suppress(Fault):
+            (self._session.responded if message.is_response else self._session.notified)(message)
 
     def _lock(self, message: Envelope) -> Session | ModernSession:
         """The first request settles the era of the whole connection."""
-        modern = message.method != "initialize" and b"io.modelcontextprotocol/protocolVersion" in bytes(
-            message.params
-        )
+        modern = message.method != "initialize" and _is_modern(bytes(message.params))
         if self._session is None:
-            if not message.is_request:
-                raise Fault(INVALID_REQUEST, "the first message must be a request")
             self._session = ModernSession(self._site) if modern else Session(self._site, CALLER, dies=True)
         elif modern and isinstance(self._session, Session):
             fault = Fault(
@@ -222,6 +229,16 @@ class Stdio:
         await self._line.send(
             [messages.error(Fault(PARSE_ERROR, f"line over {limit} bytes (raise max_body_bytes)"))]
         )
+
+
+def _is_modern(params: bytes) -> bool:
+    """Whether these params say their version, as every request of 2026-07-28 does."""
+    if VERSION_KEY.encode() not in params:
+        return False
+    try:
+        return VERSION_KEY in _enveloped.decode(params).meta
+    except (ValidationError, RecursionError):
+        return False
 
 
 async def pipes(limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

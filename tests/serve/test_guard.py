@@ -1,0 +1,121 @@
+"""Who may speak to which surface: hosts, origins, sites and secrets, one by one and over HTTP."""
+
+import pytest
+
+from afoot.serve.asgi import Scope
+from afoot.serve.guard import Denied, Guard, hosts
+from tests.serve.double import TOKEN, faked, nap, site_of
+from tests.serve.wires import HOST, Web, modern
+
+GUARD = Guard(hosts(23668, ["Gateway.example:8080"]), frozenset(["https://app.example"]), "", TOKEN)
+OPERATOR = {"host": HOST, "authorization": f"Bearer {TOKEN}"}
+
+
+def scope(**headers: str) -> Scope:
+    """A request with these headers."""
+    return {"headers": [(key.replace("_", "-").encode(), value.encode()) for key, value in headers.items()]}
+
+
+@pytest.mark.parametrize(
+    "host", [HOST, "localhost:23668", "LOCALHOST:23668", "[::1]:23668", "gateway.example:8080"]
+)
+def test_our_own_names_with_the_port_mean_us(host: str) -> None:
+    """S1: loopback by its three names, and what was allowed, in any case."""
+    for check in (GUARD.mcp, GUARD.public):
+        check(scope(host=host))
+    GUARD.operator(scope(**{**OPERATOR, "host": host, "origin": f"http://{host}"}))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "localhost", "127.0.0.1:1", "evil.example:23668", "127.0.0.1:23668.evil.example", "x@" + HOST],
+)
+def test_any_other_host_is_turned_away_everywhere(host: str) -> None:
+    """S1: a name that was rebound to us is not ours."""
+    for check in (GUARD.mcp, GUARD.public, GUARD.operator):
+        with pytest.raises(Denied, match="allow_hosts") as denied:
+            check(scope(**{**OPERATOR, "host": host}) if host else scope())
+        assert denied.value.status == 421
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, None),
+        ({"origin": f"http://{HOST}"}, None),
+        ({"sec_fetch_site": "same-origin"}, None),
+        ({"sec_fetch_site": "none"}, None),
+        ({"origin": "https://app.example"}, 403),  # allowed on /mcp alone
+        ({"origin": "null"}, 403),
+        ({"origin": ""}, 403),
+        ({"sec_fetch_site": "cross-site"}, 403),
+        ({"sec_fetch_site": "same-site"}, 403),
+        ({"authorization": ""}, 401),
+        ({"authorization": "Bearer "}, 401),
+        ({"authorization": f"Bearer {TOKEN}x"}, 401),
+        ({"authorization": TOKEN}, 401),
+        ({"authorization": "Bearer caf\xe9"}, 401),
+    ],
+)
+def test_the_operators_surface_needs_its_secret_and_our_own_page(
+    changes: dict[str, str], status: int | None
+) -> None:
+    """S1: always a secret; an origin or a site, where there is one, is ours."""
+    sent = scope(**{**OPERATOR, **changes})
+    if status is None:
+        GUARD.operator(sent)
+        return
+    with pytest.raises(Denied) as denied:
+        GUARD.operator(sent)
+    assert denied.value.status == status and TOKEN not in str(denied.value)
+
+
+def test_an_empty_secret_opens_nothing() -> None:
+    """S1: a gateway without a token has no operator's surface."""
+    bare = Guard(hosts(23668, []), frozenset())
+    for sent in ("", "Bearer ", "Bearer x"):
+        with pytest.raises(Denied):
+            bare.operator(scope(host=HOST, authorization=sent))
+    bare.mcp(scope(host=HOST))
+
+
+@faked
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": f"http://{HOST}"}, 200),
+        ({"origin": "https://app.example"}, 200),
+        ({"sec_fetch_site": "cross-site"}, 200),
+        ({"host": "evil.example"}, 421),
+        ({"host": ""}, 421),
+        ({"host": "127.0.0.1"}, 421),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+async def test_only_our_own_hosts_and_allowed_origins_are_served(
+    headers: dict[str, str], status: int
+) -> None:
+    """S1: exact, with the port; nothing of a page elsewhere reaches a tool."""
+    async with site_of(nap) as site:
+        done = await Web(site, origins=["https://app.example"]).ask(modern("tools/list"), **headers)
+    assert done.status == status
+
+
+@faked
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ("", 401),
+        ("Bearer wrong", 401),
+        ("Bearer secret", 200),
+        ("bearer secret", 200),
+        (f"Bearer {TOKEN}", 200),
+    ],
+)
+async def test_a_token_that_was_set_is_needed(sent: str, status: int) -> None:
+    """S1: that of `/mcp`, or the operator's."""
+    async with site_of(nap) as site:
+        done = await Web(site, mcp_token="secret").ask(modern("tools/list"), authorization=sent)
+    assert done.status == status
