@@ -199,3 +199,20 @@ async def test_one_series_rises_over_rounds_whoever_follows() -> None:
     assert [number for number, _ in third.numbers] == [50.000001, 50.000002]
     assert third.progress[0]["_meta"]["dev.afoot/progress"] == {"progress": 20, "total": 100}
     assert {params["progressToken"] for params in third.progress} == {3}
+
+
+@faked
+async def test_the_newest_value_goes_out_before_a_round() -> None:
+    """P4: though it came too soon after the one before; once, and not again with the retry."""
+
+    async def tool(run: Run) -> str:
+        for n in range(1, 4):
+            run.report(n, 10, None)
+            await asyncio.sleep(0.001)
+        await run.ask(form("sure"))
+        return "done"
+
+    async with site_of(tool) as site:
+        first = await talk(site, wanted(token="t"))
+        second = await talk(site, wanted(token="t", state=first.state, answers=replies(sure=YES)))
+    assert (first.numbers, second.numbers) == ([(1, 10), (3, 10)], [])

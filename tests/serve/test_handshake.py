@@ -281,3 +281,16 @@ async def test_logs_are_sent_from_the_level_that_was_set() -> None:
         assert len((await client.ask(older())).frames) == 2
         assert (await client.ask(request("logging/setLevel", {"level": "error"}))).result == {}
         assert len((await client.ask(older())).frames) == 1
+
+
+@faked
+async def test_while_a_form_is_open_the_notice_says_on_whom_it_waits() -> None:
+    """C6: the client can be told, as its request is still attached."""
+    async with site_of(asks) as site:
+        client = Client(site)
+        await client.ask(hello(elicitation={}))
+        tape = client.put(older(5, progressToken="t"))
+        await asyncio.sleep(31)
+        client.answer(nested(tape)[0], action="decline")
+        await client.done()
+    assert tape.notices == [(15, "waiting for an answer: sure?"), (30, "waiting for an answer: sure?")]

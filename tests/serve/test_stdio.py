@@ -210,8 +210,7 @@ async def test_the_end_of_the_pipe_ends_its_calls(era: str) -> None:
         pipe.put(calling(era, 5))
         await asyncio.sleep(1)
         live = only(site)
-        pipe._reader.feed_data(b'{"jsonrpc": "2.0", "id": 9')
-        await pipe.close()
+        await pipe.close(b'{"jsonrpc": "2.0", "id": 9')
         assert live.call.cancel is not None and live.call.cancel.by == "disconnect"
         assert ends(pipe, 5) == [] and pipe.said[-1]["error"]["code"] == -32700
 
@@ -285,7 +284,7 @@ async def test_a_listener_on_a_pipe_is_told_and_can_leave() -> None:
         pipe = await piped(site, "modern")
         assert (await pipe.ask(listen(7, toolsListChanged=True)))["method"].endswith("acknowledged")
         assert (await pipe.ask(call(7)))["error"]["code"] == -32600, "its id is in use"
-        pipe.put(listen(8, toolsListChanged=True))
+        await pipe.ask(listen(8, toolsListChanged=True))
         change(site)
         await asyncio.sleep(60)
         changed = [said["params"]["_meta"] for said in pipe.said if "list_changed" in said.get("method", "")]

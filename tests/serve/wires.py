@@ -183,8 +183,8 @@ class Pipe:
         self._sink = _Sink()
         self._flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         loop = asyncio.get_running_loop()
-        writer = asyncio.StreamWriter(self._sink, self._flow, None, loop)
-        self.task = asyncio.create_task(Stdio(site, self._reader, writer).run())
+        self._writer = asyncio.StreamWriter(self._sink, self._flow, None, loop)  # kept, as the process would
+        self.task = asyncio.create_task(Stdio(site, self._reader, self._writer).run())
 
     def put(self, *messages: Message | bytes) -> None:
         """Write lines in one go."""
@@ -209,8 +209,9 @@ class Pipe:
         """Read nothing from now on."""
         self._flow.pause_writing()
 
-    async def close(self) -> None:
-        """Close stdin, and wait for the end."""
+    async def close(self, rest: bytes = b"") -> None:
+        """Close stdin, maybe in the middle of a line, and wait for the end."""
+        self._reader.feed_data(rest)
         self._reader.feed_eof()
         await self.task
-        self._sink.close()
+        self._writer.close()

@@ -112,9 +112,8 @@ class Engine:
         if self.require_history and self.recorder.degraded is not None:
             raise Refused(f"no new calls while the history cannot be written: {self.recorder.degraded}", 5.0)
         provider, tool = self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
-        limits = tool.limits
-        if want.idle_s is not None or want.ceiling_s is not None:
-            limits = lower(limits, want.idle_s, want.ceiling_s)
+        is_lowered = want.idle_s is not None or want.ceiling_s is not None
+        limits = lower(tool.limits, want.idle_s, want.ceiling_s) if is_lowered else tool.limits
         opened = Opened(
             self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
             tool.read_only, tool.idempotent, digest=tool.digest,
@@ -128,16 +127,12 @@ class Engine:
             self.recorder.fact(Entry(call.id, 1, opened), live)
             self.end(live, self.ending(live, "failed", failed(live, error)))
             return live
-        free = not (tool.concurrency or self._slots.per_server)
-        if free and not self.write_ahead:
-            # Before anything is recorded: the write of this pass then comes right behind the tool's first step,
-            # and a call that ends in it is written in one go.
+        is_free = not (tool.concurrency or self._slots.per_server)
+        if is_free and not self.write_ahead:
+            # Before its first fact: the write then comes right behind the tool's first step, and has it all.
             live.task = self._loop.create_task(supervise(self, live))
         self.recorder.fact(Entry(call.id, 1, opened), live)
-        if free:
-            self.start(live)
-        else:
-            self._admit(live)
+        (self.start if is_free else self._admit)(live)
         return live
 
     def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
@@ -257,9 +252,7 @@ class Engine:
 
     def _age(self) -> None:
         """Those who have outlived their first moment get their timers and watches; nearly all have not."""
-        self.aging = False
-        young = self.young
-        self.young = {}
+        young, self.young, self.aging = self.young, dict[int, Callable[[], object]](), False
         for settle in young.values():
             settle()
 

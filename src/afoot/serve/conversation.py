@@ -162,8 +162,7 @@ class Conversation:
             elif type(item) not in _SILENT or self._stages:
                 last = self._show(item, frames, asked) or last
         if last is None and asked:
-            more, last = self.manner.ask(self, asked)
-            frames += more
+            last = self._ask(asked, follower, frames)
         if last is not None:
             if self.live.call.questions:
                 frames += self.manner.over(self)
@@ -174,6 +173,17 @@ class Conversation:
         if last is None and self._settled and self._timer is None:
             await self._tend()
         return last is not None
+
+    def _ask(self, asked: list[Question], follower: Follower, frames: list[bytes]) -> bytes | None:
+        """Ask the caller in its era's manner; the last frame, if that ends this request."""
+        more, last = self.manner.ask(self, asked)
+        call = self.live.call
+        if last is not None and call.latest is not None and follower.number < call.readings:
+            self._progress(
+                call.latest, None, frames
+            )  # held back by the rate; the newest value always goes out
+        frames += more
+        return last
 
     async def _leave(self) -> bool:
         """Nobody is there any more, or the caller wants no answer."""

@@ -36,9 +36,10 @@ class Checkpointer:
         """Begin to wait for growth."""
         self._thread.start()
 
-    def wake(self) -> None:
-        """The log has grown by `growth` since the last time; from any thread."""
+    def wake(self) -> int:
+        """The log has grown by `growth`; from any thread. The answer is its growth since then: none."""
         self._wake.set()
+        return 0
 
     def stop(self) -> None:
         """Move all that is left, and end. Blocks; not for the loop."""

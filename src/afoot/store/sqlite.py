@@ -8,6 +8,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
@@ -20,14 +21,15 @@ from afoot.core.ports import Batch, Query, Row
 from afoot.errors import StoreError
 from afoot.store import codec, search
 from afoot.store.checkpointer import Checkpointer
+from afoot.store.listing import LISTED, LOT, RowColumns, unlisted
 from afoot.store.problem import explained, is_busy
 from afoot.store.schema import PAGE, connect, prepare, value
 
 T = TypeVar("T")
 _encode = json.Encoder().encode
 
-# A stretch may only go on from the last one: the number of a fact is its lock. The first of a call, by far the
-# commonest, has none to go on from.
+# A stretch may only go on from the last one: the number of a fact is its lock. The first of a call, by far
+# the commonest, has none to go on from.
 _FIRST = "INSERT INTO facts VALUES (?, ?, ?, ?)"
 _NEXT = """INSERT INTO facts SELECT ?1, ?2, ?3, ?4
 WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?2), 0) <= ?3 - ?5"""
@@ -38,7 +40,7 @@ progress = excluded.progress, total = excluded.total, message = excluded.message
 started = excluded.started"""
 _OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
 _ENDED = "DELETE FROM live WHERE call = ?"
-_MORE = (_ROW, _SAMPLE, _OPENED, _ENDED)
+_MORE = (_SAMPLE, _OPENED, _ENDED)
 _BUSY_MS = 2000  # how long the thread waits for another writer; the loop does not wait at all
 
 
@@ -50,11 +52,12 @@ class Encoded(Struct):
 
     facts: list[codec.FactColumns]
     samples: list[codec.SampleColumns]
-    rows: list[tuple[object, ...]]
+    rows: list[tuple[str, RowColumns]]
     opened: list[tuple[str, float]]
     ended: list[tuple[str]]
     size: int
     is_large: bool
+    lists: bool = False
 
 
 class SqliteJournal:
@@ -71,6 +74,7 @@ class SqliteJournal:
         self._write_thread = ThreadPoolExecutor(1, "afoot-write")
         self._read_thread = ThreadPoolExecutor(1, "afoot-read")
         self._grown = 0
+        self._rows: dict[str, RowColumns] = {}  # of the list of calls, not written yet
         self._waiting = 0  # batches in the hands of the thread, as the loop knows
         self._is_broken = False  # one of these failed, so those behind it must fail too
         self._is_closed = False
@@ -84,11 +88,11 @@ class SqliteJournal:
     ) -> None:
         await self.close()
 
-    def write(self, batch: Batch) -> Awaitable[None] | None:
+    def write(self, batch: Batch, *, lists: bool = False) -> Awaitable[None] | None:
         """Record a batch: now, or in the thread if it is large, must be synced, or another holds the file.
 
         Batches keep their order even if nobody awaits: while the thread has one, all go there; when one fails
-        those behind it fail too. Raises StoreError, here or when awaited.
+        those behind it fail too. Rows wait for a lot, unless it `lists`. Raises StoreError, here or awaited.
         """
         if self._is_closed:
             raise StoreError(f"history {self.path}: it is not open")
@@ -96,6 +100,7 @@ class SqliteJournal:
             ready = _encoded(batch)
         except UnicodeEncodeError:  # half a character, which no file can keep, becomes a question mark
             ready = _encoded(codec.cleaned(batch))
+        ready.lists = lists
         if self._waiting or self._is_full or ready.is_large or self._checkpointer.cutting.locked():
             return self._hand_over(ready)
         try:
@@ -128,7 +133,16 @@ class SqliteJournal:
 
     async def find(self, query: Query) -> list[Row]:
         """The calls that fit, newest first, at most 1,000."""
+        with suppress(StoreError):  # what cannot be written now can still be read up to here
+            await self._list()
         return await self._read(lambda db: search.found(db, query))
+
+    async def _list(self) -> None:
+        """Write the rows that wait for the next lot."""
+        if self._rows and not self._is_closed:
+            done = self.write(Batch(), lists=True)
+            if done is not None:
+                await done
 
     async def unfinished(self) -> list[str]:
         """The calls whose end is not recorded, the oldest first."""
@@ -139,6 +153,8 @@ class SqliteJournal:
         """Write what is waiting, move the log into the file, let go of it. A second time nothing happens."""
         if self._is_closed:
             return
+        with suppress(StoreError):
+            await self._list()
         self._is_closed = True
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._read_thread, self._close_reader)
@@ -153,6 +169,7 @@ class SqliteJournal:
         try:
             self.epoch = value(db, "epoch")
             self.position = int(db.execute("SELECT coalesce(max(pos), 0) FROM facts").fetchone()[0])
+            self._rows = unlisted(db, int(value(db, "listed") or 0))
             db.execute("PRAGMA busy_timeout = 0")
             self._reader = connect(self.path, busy_s=5.0)
             self._reader.execute("PRAGMA query_only = 1")
@@ -166,6 +183,8 @@ class SqliteJournal:
         db = self._writer
         if db is None:
             raise StoreError(f"history {self.path}: it is not open")
+        rows = {**self._rows, **dict(ready.rows)}
+        lists = ready.lists or len(rows) >= LOT
         db.execute("BEGIN IMMEDIATE")
         try:
             pos = self.position
@@ -175,9 +194,10 @@ class SqliteJournal:
                     db.execute(_FIRST, (pos, call, seq, body))
                 elif not db.execute(_NEXT, (pos, call, seq, body, length)).rowcount:
                     raise codec.there_already(call)
-            for sql, columns in zip(
-                _MORE, (ready.rows, ready.samples, ready.opened, ready.ended), strict=True
-            ):
+            if lists:
+                db.executemany(_ROW, list(rows.values()))
+                db.execute(LISTED, (str(pos),))
+            for sql, columns in zip(_MORE, (ready.samples, ready.opened, ready.ended), strict=True):
                 if columns:
                     db.executemany(sql, columns)
             db.execute("COMMIT")
@@ -185,11 +205,10 @@ class SqliteJournal:
             if db.in_transaction:  # some errors have rolled it back already
                 db.execute("ROLLBACK")
             raise
-        self.position = pos
+        self.position, self._rows = pos, dict[str, RowColumns]() if lists else rows
         self._grown += ready.size + PAGE * (6 + len(ready.facts) // 2)  # about what the log has grown by
         if self._grown >= self._checkpointer.growth:
-            self._grown = 0
-            self._checkpointer.wake()
+            self._grown = self._checkpointer.wake()
 
     def _hand_over(self, ready: Encoded) -> Awaitable[None]:
         self._waiting += 1
@@ -273,5 +292,5 @@ def _encoded(batch: Batch) -> Encoded:
     samples = [(one.call, one.number, one.left_out, _encode(one.reading)) for one in batch.samples]
     for row in batch.rows.values():
         _ = row.message and row.message.encode()  # the only text in a row that stands in no fact
-    rows = [astuple(row) for row in batch.rows.values()]
+    rows = [(row.id, astuple(row)) for row in batch.rows.values()]
     return Encoded(facts, samples, rows, opened, ended, size, is_large)

@@ -1,0 +1,42 @@
+"""The list of calls is made of facts: rows are written in lots, and made again where a crash took them."""
+
+import sqlite3
+
+from msgspec.structs import astuple
+
+from afoot.core.call import Call, fold
+from afoot.core.facts import Reading
+from afoot.core.ports import Row
+from afoot.store import codec
+
+LOT = 64  # rows; a short call is then a fifth cheaper to record
+LISTED = """INSERT INTO meta VALUES ('listed', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
+RowColumns = tuple[object, ...]
+
+_CALLS = "SELECT DISTINCT call FROM facts WHERE pos > ?"
+_FACTS = "SELECT pos, call, seq, body FROM facts WHERE call = ? ORDER BY seq"
+_LATEST = "SELECT call, number, left_out, body FROM samples WHERE call = ? ORDER BY number DESC LIMIT 1"
+
+
+def unlisted(db: sqlite3.Connection, listed: int) -> dict[str, RowColumns]:
+    """The rows of calls that ended after the last lot was written; raises sqlite3.Error."""
+    found: dict[str, RowColumns] = {}
+    for (name,) in db.execute(_CALLS, (listed,)).fetchall():
+        try:
+            call = fold(name, [entry.fact for _, entry in codec.entries(db.execute(_FACTS, (name,)))])
+        except (ValueError, KeyError):
+            continue  # no call of ours tells such a story; its facts can still be read
+        if call.end is not None:
+            samples = codec.samples(db.execute(_LATEST, (name,)))
+            found[name] = astuple(_row(call, samples[0].reading if samples else None))
+    return found
+
+
+def _row(call: Call, latest: Reading | None) -> Row:
+    opened, end = call.opened, call.end
+    reading = latest or call.latest or Reading(0.0)
+    return Row(
+        call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
+        end.outcome if end else None, end.at if end else None,
+        reading.progress, reading.total, reading.message, call.started,
+    )  # fmt: skip
