@@ -35,6 +35,8 @@ _HINTS: Final = {
     "open_world": "openWorldHint",
 }
 _encode = msgspec.json.Encoder().encode
+Args = tuple[Any, ...]
+Named = dict[str, Any]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -207,6 +209,8 @@ class FunctionProvider:
         if function is None:
             raise UnknownName("tool", tool, self._functions)
         signature = function.signature
+        if signature.is_empty and bytes(arguments) == b"{}":
+            return partial(self._work, function, (), {})
         if signature.check is not None:
             try:
                 named = signature.check(bytes(arguments) or b"{}").__dict__
@@ -226,9 +230,7 @@ class FunctionProvider:
         if other is not function:
             raise ValueError(f"two tools are named {function.name}: {other.where} and {function.where}")
 
-    async def _work(
-        self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], run: Run
-    ) -> Result:
+    async def _work(self, function: FunctionTool, args: Args, named: Named, run: Run) -> Result:
         lane = self._lane
         if lane is None or lane.loop is not asyncio.get_running_loop():
             lane = self._lane = Lane(asyncio.get_running_loop())
@@ -257,9 +259,7 @@ class FunctionProvider:
             return Result(Raw(b'[{"type":"text","text":' + _encode(value) + b"}]"))  # the commonest
         return function.output.encode(value)
 
-    async def _here(
-        self, function: FunctionTool, args: tuple[Any, ...], named: dict[str, Any], ctx: Context
-    ) -> Any:
+    async def _here(self, function: FunctionTool, args: Args, named: Named, ctx: Context) -> Any:
         """On the engine's loop, in the task that supervises the call. The watchdog knows this frame."""
         watchdog = self._watchdog
         watchdog.active += 1

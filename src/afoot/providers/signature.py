@@ -29,7 +29,7 @@ class Signature:
     Where all parameters are plain, `check` does the same in one step, and raises pydantic's own error.
     """
 
-    __slots__ = ("bind", "check", "context", "schema")
+    __slots__ = ("bind", "check", "context", "is_empty", "schema")
 
     def __init__(
         self, function: Callable[..., Any], doc: Docstring, raw: Mapping[str, Any] | None = None
@@ -42,6 +42,7 @@ class Signature:
         for parameter in parameters.values():
             if parameter.kind is parameter.VAR_POSITIONAL:
                 raise TypeError(f"*{parameter.name} cannot be offered: arguments have names")
+        self.is_empty = not parameters and raw is None  # nothing to check
         self.check: Callable[[bytes], BaseModel] | None = None
         if raw is not None:
             self.schema: schemas.Schema = dict(raw)
