@@ -17,7 +17,7 @@ async def nosy(run: Run) -> str:
 
 @faked
 async def test_a_provider_never_sees_the_callers_token() -> None:
-    """T2: a further hop would need a token of its own, because it cannot have this one; nor has the history."""
+    """T2: a further hop needs a token of its own, as it cannot have this one; nor has the history."""
     async with site_of(nosy) as site:
         tape = await talk(site, wanted(token=TOKEN))
         assert TOKEN in str(tape.result["_meta"])
