@@ -1,4 +1,4 @@
-"""A program that serves one tool, calls it once over HTTP, and prints which functions of afoot that crossed."""
+"""A program that serves one tool, calls it once over HTTP, and prints which functions that crossed."""
 
 import asyncio
 import json
