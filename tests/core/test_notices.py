@@ -3,7 +3,17 @@
 import pytest
 
 from afoot.core.call import Call, note
-from afoot.core.facts import CancelRequested, Fact, Finished, Opened, Question, Reading, Released, Started
+from afoot.core.facts import (
+    CancelRequested,
+    Fact,
+    Finished,
+    Opened,
+    Question,
+    Reading,
+    Released,
+    Reported,
+    Started,
+)
 from afoot.core.notices import STALL_S, is_stalled, notice, stages, waiting_on
 from tests.core.life import answered, asked, commit, lived, opened, running
 
@@ -63,6 +73,14 @@ def test_alive_without_advance_for_longer_than_usual_is_stalled(
     assert is_stalled(call, now, heard=now - 0.1) is stalled
     text = notice(call, now, heard=now - 0.1).message or ""
     assert (text == f"alive, but no advance for {silent_s:.0f} s") is stalled
+
+
+def test_reports_with_content_set_the_pace_too() -> None:
+    """C5, P7: whether a report is a reading or a fact, it is an advance."""
+    call = running()
+    for number in range(1, 11):
+        commit(call, Reported(float(number), progress=float(number)))
+    assert is_stalled(call, 10 + STALL_S + 1, heard=20.0)
 
 
 def test_silence_is_not_stalled() -> None:

@@ -48,6 +48,7 @@ class Call(Struct, eq=False):
     spent_s: float = 0.0  # on the clock before `since`, over all attempts
     latest: Reading | None = None
     readings: int = 0
+    contents: int = 0  # reports that are facts
     open: dict[str, Question] = {}
     asked_at: dict[str, float] = {}
     questions: dict[str, Question] = {}
@@ -162,6 +163,7 @@ def _report(call: Call, fact: Reported) -> None:
     if fact.late:
         return
     call.heard = fact.at
+    call.contents += 1
     if fact.partial:
         call.partials.append(fact.partial)
     if fact.checkpoint:

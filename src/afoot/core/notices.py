@@ -17,7 +17,7 @@ def is_stalled(call: Call, now: float, heard: float) -> bool:
     latest = call.latest
     if latest is None or call.started is None or call.state is not State.RUNNING or call.open:
         return False
-    usual_s = (latest.at - call.started) / max(1, call.readings)
+    usual_s = (latest.at - call.started) / max(1, call.readings + call.contents)
     return heard > latest.at and now - latest.at > max(STALL_S, STALL_GAPS * usual_s)
 
 
