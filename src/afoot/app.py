@@ -108,8 +108,12 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
     http = server(application)
     serving = asyncio.create_task(http.serve(sockets=[listener]))
     address = state.Address(f"{site.url}/mcp", f"{site.url}/", site.token, os.getpid())
-    state.announce(address)
-    log.info("%d file descriptors", _raise_descriptors())
+    before = state.announce(address)
+    if before is not None:
+        log.warning(
+            "commands now go to this gateway; for the one at %s: AFOOT_URL and AFOOT_TOKEN", before.mcp
+        )
+    log.debug("%d file descriptors", _raise_descriptors())
     _rest_collector()
     started(address, list(site.engine.catalog))
     try:
@@ -120,7 +124,7 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
         await serving
         stopped.cancel()
     finally:
-        state.withdraw(address)
+        state.withdraw(address, before)
 
 
 class _Stop:
@@ -153,6 +157,10 @@ class _Stop:
             os._exit(128 + number)
         self._reason = f"the gateway was told to stop ({signal.Signals(number).name})"
         self.asked.set()
+        if self._site.engine.calls():
+            log.warning(
+                "stopping: live calls have %g s to end; once more ends at once", self._site.settings.drain_s
+            )
 
 
 async def _reload(gateway: Gateway) -> None:

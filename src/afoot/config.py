@@ -156,6 +156,8 @@ def _check(key: str, value: object, where: str) -> None:
         raise ConfigError(f"setting {key} ({where}): must be one of {', '.join(CHOICES[key])}, not {value!r}")
     if isinstance(value, int | float) and not value >= 0:
         raise ConfigError(f"setting {key} ({where}): must not be negative")
+    if key in ("keepalive_s", "notice_s", "stuck_s") and not value:
+        raise ConfigError(f"setting {key} ({where}): must be more than 0")
     if key in ("tools", "servers") and isinstance(value, dict):
         for name, limits in value.items():
             for limit, number in limits.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import DecodeError, Struct, json
 
 from afoot.config import home
+from afoot.errors import CallerError
 
 KEY_BYTES = 32
 
@@ -30,17 +31,21 @@ def token() -> str:
     return _secret("token", 24)
 
 
-def announce(address: Address) -> Path:
-    """Leave the address where client commands find it."""
-    file = home() / "gateway.json"
-    _write(file, json.encode(address))
-    return file
+def announce(address: Address) -> Address | None:
+    """Leave the address where client commands find it; gives the one that stood there, if it still runs."""
+    before = running()
+    _write(home() / "gateway.json", json.encode(address))
+    return before
 
 
-def withdraw(address: Address) -> None:
-    """Take the address away, if it is still ours."""
+def withdraw(address: Address, before: Address | None = None) -> None:
+    """Take the address away, if it is still ours; a gateway that was there before is found again."""
     known = running()
-    if known is not None and known.pid == address.pid:
+    if known is None or known.pid != address.pid:
+        return
+    if before is not None and _lives(before.pid):
+        _write(home() / "gateway.json", json.encode(before))
+    else:
         (home() / "gateway.json").unlink(missing_ok=True)
 
 
@@ -52,6 +57,14 @@ def running() -> Address | None:
     except (OSError, DecodeError):
         return None
     return address
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _secret(name: str, size: int) -> str:
@@ -68,9 +81,13 @@ def _secret(name: str, size: int) -> str:
 
 def _write(file: Path, data: bytes) -> None:
     """Whole or not at all, and never readable by others."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(data)
-    draft.replace(file)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(data)
+        draft.replace(file)
+    except OSError as error:
+        why = error.strerror or error
+        raise CallerError(f"state folder {file.parent}: cannot be written ({why}); set AFOOT_HOME") from None

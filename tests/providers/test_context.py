@@ -65,7 +65,7 @@ async def test_data_makes_it_content() -> None:
     assert run.readings == []
 
 
-@pytest.mark.parametrize("bad", [object(), {"x": object()}, "x" * 300_000], ids=["object", "inside", "huge"])
+@pytest.mark.parametrize("bad", [object(), {"x": object()}], ids=["object", "inside"])
 async def test_data_that_cannot_be_sent_is_dropped_and_said(
     bad: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

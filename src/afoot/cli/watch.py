@@ -13,7 +13,17 @@ from afoot.cli.calls import At, Json, width
 from afoot.cli.client import Client, connect, events, part
 from afoot.cli.ending import LOST, Stop
 from afoot.core.call import Call, evolve, note
-from afoot.core.facts import Entry, Finished, Opened, Reading, Released, Reported
+from afoot.core.facts import (
+    Answered,
+    Asked,
+    CancelRequested,
+    Entry,
+    Finished,
+    Opened,
+    Reading,
+    Released,
+    Reported,
+)
 from afoot.observe import terminal
 from afoot.wire.sse import Event
 
@@ -134,6 +144,11 @@ def _feed(client: Client) -> Iterator[Event]:
         time.sleep(0.2)
 
 
+def _message(call: dict[str, Any]) -> str:
+    asked = call["questions"]
+    return f"asks: {asked[0]['message']}" if asked else call["message"] or ""
+
+
 class _Lines:
     """One line a fact, and a reading a second a call."""
 
@@ -144,7 +159,7 @@ class _Lines:
         for call in calls:
             state = "waiting" if call["waiting"] else call["state"]
             amount = terminal.amount(call["progress"], call["total"])
-            rest = " ".join(part for part in (amount, call["message"] or "") if part)
+            rest = " ".join(part for part in (amount, _message(call)) if part)
             self._say(call["opened"], call["id"], call["tool"], f"{state:<9} {rest}")
 
     def fact(self, entry: Entry, tool: str) -> None:
@@ -185,7 +200,7 @@ class _Bars:
             self._drop(call)
         for call in calls:
             opened = Opened(call["opened"], call["tool"], call["server"], call["caller"], msgspec.Raw(b"{}"))
-            reading = Reading(call["opened"], call["progress"], call["total"], call["message"])
+            reading = Reading(call["opened"], call["progress"], call["total"], _message(call))
             self._add(Call(call["id"], opened), time.time() - call["elapsed_s"])
             self.reading(Seen(call["id"], reading), call["tool"])
 
@@ -193,7 +208,9 @@ class _Bars:
         fact = entry.fact
         if isinstance(fact, Opened):
             self._add(Call(entry.call, fact), fact.at)
-        elif (call := self._calls.get(entry.call)) is not None and isinstance(fact, Reported):
+        elif (call := self._calls.get(entry.call)) is not None and isinstance(
+            fact, Reported | Asked | Answered | CancelRequested
+        ):
             evolve(call, fact)
             self._update(call)
         if isinstance(fact, Finished):

@@ -183,7 +183,7 @@ def _ask(call: Call, fact: Asked) -> None:
 
 
 def _answer(call: Call, fact: Answered) -> None:
-    del call.open[fact.question]
+    call.open.pop(fact.question, None)  # one who came late may not know that it was asked
     call.answers[fact.question] = fact
     if not call.open:
         call.heard = fact.at

@@ -1,9 +1,13 @@
 """Deadlines: the one lazy timer of each call."""
 
+import logging
 from collections.abc import Callable
+from math import inf
 
 from afoot.core.rules import due
 from afoot.engine.live import Live, LoopClock
+
+log = logging.getLogger("afoot.engine")
 
 
 def arm(live: Live, clock: LoopClock, tick: Callable[[Live], None]) -> None:
@@ -12,6 +16,7 @@ def arm(live: Live, clock: LoopClock, tick: Callable[[Live], None]) -> None:
         live.timer.cancel()
         live.timer = None
     when = due(live.call, live.heard)
+    live.due = inf if when is None else when
     if when is not None:
         live.timer = clock.at(when, lambda: tick(live))
 
@@ -21,4 +26,9 @@ def arm_grace(live: Live, clock: LoopClock, over: Callable[[Live], None]) -> Non
     if live.timer is not None:
         live.timer.cancel()
     grace_s = live.call.opened.limits.grace_s
-    live.timer = clock.at(clock.now() + grace_s, lambda: over(live))
+    live.timer = clock.at(clock.now() + grace_s, lambda: _over(live, over))
+
+
+def _over(live: Live, over: Callable[[Live], None]) -> None:
+    log.warning("call %s: tool %s did not stop in its grace, and runs on", live.call.id, live.tool.name)
+    over(live)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Failure, Finished, Result
 from afoot.core.ports import Report
 from afoot.errors import ToolError
@@ -37,13 +38,14 @@ def bad(engine: "Engine", live: "Live", result: Result) -> Finished:
     return replace(engine.ending(live, "failed", failure), result=result)
 
 
-def fitting(report: Report, engine: "Engine", call_id: str) -> Report:
+def fitting(report: Report, engine: "Engine", call: Call) -> Report:
     """The report without what is larger than allowed; the history says that it was there (G3)."""
     most = engine.max_result_bytes
-    for part, limit in {"data": engine.max_data_bytes, "partial": most, "checkpoint": most}.items():
+    left = most - sum(len(partial) for partial in call.partials) if report.partial else most
+    for part, limit in {"data": engine.max_data_bytes, "partial": left, "checkpoint": most}.items():
         size = len(getattr(report, part))
         if size > limit:
-            log.warning("call %s: %s of %d bytes was dropped, over %d", call_id, part, size, limit)
+            log.warning("call %s: %s of %d bytes was dropped, over %d", call.id, part, size, limit)
             said = report.message or f"{part} over {limit} bytes was dropped"
             report = replace(report, message=said, **{part: NOTHING})
     return report

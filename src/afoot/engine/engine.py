@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from secrets import token_hex
 from typing import Self
 
@@ -61,9 +62,7 @@ class Engine:
         self.catalog = catalog or Catalog()
         self.require_history = False
         self.write_ahead = False  # whether a tool runs only once it is on record that it does
-        self.max_result_bytes = 32 * 1024 * 1024
-        self.max_data_bytes = 64 * 1024
-        self.max_questions = 100
+        self.max_result_bytes, self.max_data_bytes, self.max_questions = 32 * 1024 * 1024, 64 * 1024, 100
         self.closing: str | None = None
         self.watchers: list[Watcher] = []
         self._slots = slots or Slots()
@@ -80,9 +79,8 @@ class Engine:
 
     async def __aexit__(self, *_: object) -> None:
         self.close("the gateway is shutting down")
-        tasks = [live.task for live in self._live.values() if live.task is not None]
-        if tasks:
-            grace_s = max(live.call.opened.limits.grace_s for live in self._live.values())
+        if tasks := [live.task for live in self.calls() if live.task is not None]:
+            grace_s = max(live.call.opened.limits.grace_s for live in self.calls())
             await asyncio.wait(tasks, timeout=grace_s)
         for live in self.calls():
             self._grace_over(live)
@@ -132,7 +130,7 @@ class Engine:
             # Before its first fact: the write then comes right behind the tool's first step, and has it all.
             live.task = self._loop.create_task(supervise(self, live))
         self.recorder.fact(Entry(call.id, 1, opened), live)
-        (self.start if is_free else self._admit)(live)
+        (self.start if is_free else self.admit)(live)
         return live
 
     def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
@@ -166,12 +164,14 @@ class Engine:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
         live = self[question_id.partition(".")[0]]
         if questions.answer(self, live, question_id, answer):
-            self._admit(live)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
+            self.admit(live)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
         return live
 
     def end(self, live: Live, end: Finished | None, how: str = "stopped") -> None:
         """The work of a call is over: write its end, if it has none yet, and free its slot."""
         call = live.call
+        if call.end is None and self.clock.now() >= live.due:  # a clock fired while the loop was blocked
+            self.commit(live, Tick(self.clock.now(), live.heard))
         if call.end is not None:
             if end is not None and end.result is not None:  # too late, and kept as late
                 late = Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
@@ -214,7 +214,8 @@ class Engine:
         for live in self.calls():
             self.cancel(live, "shutdown", reason)
 
-    def _admit(self, live: Live) -> None:
+    def admit(self, live: Live) -> None:
+        """Start a call, or let it wait for its slot."""
         if self._slots.take(live):
             self.start(live)
         elif self._slots.wait(live):
@@ -231,9 +232,10 @@ class Engine:
         now = live.heard = self.clock.now()
         self.commit(live, Started(now, live.call.attempt + 1))
         limits = live.call.opened.limits
+        live.due = now + min(limits.ceiling_s, inf if limits.idle_s is None else limits.idle_s)
         if limits.ceiling_s < 1 or (limits.idle_s is not None and limits.idle_s < 1):
             arm(live, self.clock, self.tick)
-        self.young[id(live)] = partial(self._settle, live)
+        self.young[id(live)] = partial(self.tick, live, young=True)
         if not self.aging:
             self.age()
         if self.write_ahead:
@@ -256,12 +258,10 @@ class Engine:
         for settle in young.values():
             settle()
 
-    def _settle(self, live: Live) -> None:
-        if live.timer is None:  # else it has asked, or has its grace already
-            self.tick(live)
-
-    def tick(self, live: Live) -> None:
-        """A timer of this call fired: apply its clocks, or set it anew."""
+    def tick(self, live: Live, *, young: bool = False) -> None:
+        """A timer of this call fired: apply its clocks, or set it anew. The young may have one already."""
+        if young and live.timer is not None:
+            return
         if not self.commit(live, Tick(self.clock.now(), live.heard)):
             arm(live, self.clock, self.tick)
         else:

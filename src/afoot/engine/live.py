@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Raw, Struct, field
@@ -65,6 +66,7 @@ class Live(Struct, eq=False):
     task: asyncio.Task[None] | None = None
     timer: Handle | None = None
     heard: float = 0.0
+    due: float = inf  # no clock fires before; later a report counts only once they were looked at
     sampled: float = 0.0
     left_out: int = 0
     late_at: float = 0.0
@@ -191,10 +193,12 @@ class Attempt(Struct, eq=False):
     def report(self, progress: float | None, total: float | None, message: str | None) -> None:
         """Note a reading: seen at once, sampled into the history; nothing waits, nothing is encoded."""
         live, call = self.live, self.live.call
+        now = self.engine.clock.now()
+        if now >= live.due:  # the loop was blocked, and a clock may have fired meanwhile (G4)
+            self.engine.tick(live)
         if call.end is not None or call.attempt != self.attempt:
             self.content(Report(progress, total, message))
             return
-        now = self.engine.clock.now()
         live.heard = now
         reading = Reading(now, progress, total, message)
         call.latest = reading
@@ -211,13 +215,12 @@ class Attempt(Struct, eq=False):
     def content(self, report: Report) -> None:
         """Record a report that is more than numbers, or that comes too late."""
         live = self.live
-        now = self.engine.clock.now()
+        now = self._heard()
         if live.call.end is not None:
             if now - live.late_at < SAMPLE_S and not report.partial:
                 return  # a runaway tool fills no history
             live.late_at = now
-        live.heard = now
-        report = fitting(report, self.engine, live.call.id)
+        report = fitting(report, self.engine, live.call)
         self.engine.commit(
             live,
             Reported(
@@ -234,7 +237,16 @@ class Attempt(Struct, eq=False):
 
     def alive(self) -> None:
         """A heartbeat: it re-arms the idle limit and is no advance (C5)."""
-        self.live.heard = self.engine.clock.now()
+        self._heard()
+
+    def _heard(self) -> float:
+        """The tool gave a sign of life, if it still counts; clocks that fired meanwhile come first."""
+        live, now = self.live, self.engine.clock.now()
+        if now >= live.due:
+            self.engine.tick(live)
+        if live.call.end is None and live.call.attempt == self.attempt:
+            live.heard = now
+        return now
 
     def log(self, text: str, level: str, logger: str) -> None:
         if self.live.call.started is not None:

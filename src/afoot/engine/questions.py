@@ -8,7 +8,7 @@ import jsonschema_rs
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from afoot.core.call import Call
+from afoot.core.call import Call, State
 from afoot.core.facts import Answer, Answered, Asked, Question
 from afoot.engine.deadlines import arm
 from afoot.engine.live import Live
@@ -68,6 +68,8 @@ async def ask(engine: "Engine", live: Live, question: Question) -> Answer:
         return await waiter
     finally:
         live.waiters.pop(question.id, None)
+        if question.id in call.open and call.state is State.RUNNING:  # the tool waits for it no more
+            _settle(engine, live, question, Answer("cancel", by="tool"))
 
 
 def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> bool:

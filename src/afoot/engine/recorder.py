@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from afoot.core.facts import Entry, Finished, Reading, Sample
+from afoot.core.facts import Entry, Finished, Reading, Released, Sample
 from afoot.core.ports import Batch, Journal, Row
 from afoot.engine.live import Live
 from afoot.errors import StoreError
@@ -31,6 +31,7 @@ class Recorder:
         self._batch = Batch()
         self._after: list[Callable[[], object]] = []
         self._ring = Batch()
+        self._slow = Batch()  # seen already, and still being written
         self._forgotten: set[str] = set()  # calls that fell out of the full ring
         self._scheduled = False
         self._crowded = False
@@ -68,6 +69,14 @@ class Recorder:
     def then(self, action: Callable[[], object]) -> None:
         """Do something once all facts so far are recorded."""
         self._after.append(action)
+        if not self._scheduled and self._writing is None:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def kept(self, call: str, after: int) -> list[Entry]:
+        """The facts of a call behind number `after` that only memory has."""
+        waiting = (*self._slow.entries, *self._ring.entries)
+        return [entry for entry in waiting if entry.call == call and entry.seq > after]
 
     @property
     def unrecorded(self) -> int:
@@ -123,10 +132,11 @@ class Recorder:
         done, _ = await asyncio.wait([write], timeout=SLOW_S)
         if not done:
             self._mark(f"a write takes over {SLOW_S:g} s")
+            self._slow = batch
             self._seen(batch, after, False)
             self._flush()  # what waited behind it goes on too
             await asyncio.wait([write])
-        self._writing = None
+        self._writing, self._slow = None, Batch()
         if error := write.exception():
             later, self._ring = self._ring, Batch()
             self._degrade(_why(error), batch)
@@ -152,12 +162,14 @@ class Recorder:
     def _keep(self, batch: Batch) -> None:
         ring = self._ring
         ring.entries.extend(entry for entry in batch.entries if entry.call not in self._forgotten)
+        self._forgotten.difference_update(e.call for e in batch.entries if type(e.fact) is Released)
         ring.samples.extend(batch.samples[: RING - len(ring.samples)])
-        ring.rows.update(batch.rows)
+        ring.rows.update({call: row for call, row in batch.rows.items() if call not in self._forgotten})
         while len(ring.entries) > RING:
             oldest = ring.entries[0].call
             self._forgotten.add(oldest)
             ring.entries = [entry for entry in ring.entries if entry.call != oldest]
+            ring.rows.pop(oldest, None)
 
     def _whole(self, batch: Batch) -> Batch:
         """The batch without the rest of calls whose beginning fell out: a store has no fragments."""
@@ -166,18 +178,38 @@ class Recorder:
 
     def _recover(self) -> None:
         self._retry = None
-        ring = self._ring
+        ring, self._ring = self._ring, Batch()
         try:
             pending = self._journal.write(ring)
         except Exception as error:
+            self._ring = ring
             self._degrade(_why(error), Batch())
             return
+        if pending is None:
+            self._back(len(ring.entries))
+        else:
+            self._writing = self._loop.create_task(self._restore(pending, ring))
+
+    async def _restore(self, pending: Awaitable[None], ring: Batch) -> None:
+        """The thread writes what waited; the history is back only once it has."""
+        self._slow = ring
+        done = asyncio.ensure_future(pending)
+        await asyncio.wait([done])
+        self._writing, self._slow = None, Batch()
+        if error := done.exception():
+            later, self._ring = self._ring, ring
+            self._keep(later)
+            self._degrade(_why(error), Batch())
+        elif self._ring.entries or self._ring.samples:
+            self._recover()
+        else:
+            self._back(len(ring.entries))
+
+    def _back(self, count: int) -> None:
         if self._forgotten:
             log.error("the history has a gap: %d calls did not fit into memory", len(self._forgotten))
-        log.warning("history is back: %d facts were written from memory", len(ring.entries))
-        self._ring, self.degraded = Batch(), None
-        if pending is not None:
-            self._writing = self._loop.create_task(self._await(pending, ring, []))
+        log.warning("history is back: %d facts were written from memory", count)
+        self.degraded = None
 
 
 def _why(error: BaseException) -> str:

@@ -1,5 +1,7 @@
 """Calls that the journal remembers: finished ones to look at, and those of a gateway that died."""
 
+import logging
+
 from msgspec import Raw
 
 from afoot.core.call import Call, fold
@@ -8,7 +10,9 @@ from afoot.core.ports import Tool
 from afoot.engine.deadlines import arm
 from afoot.engine.engine import Engine
 from afoot.engine.live import Live
-from afoot.errors import ToolError, UnknownName
+from afoot.errors import UnknownName
+
+log = logging.getLogger("afoot.engine")
 
 
 async def recall(engine: Engine, call_id: str) -> Live:
@@ -16,7 +20,8 @@ async def recall(engine: Engine, call_id: str) -> Live:
     if call_id in engine:
         return engine[call_id]
     entries = await engine.journal.facts(call_id)
-    if not entries:
+    entries += engine.recorder.kept(call_id, len(entries))  # while the journal is away, memory has the rest
+    if not entries or entries[0].seq > 1:
         raise UnknownName("call", call_id)
     return remembered(entries)
 
@@ -26,8 +31,9 @@ async def recover(engine: Engine) -> None:
     for call_id in await engine.journal.unfinished():
         live = await recall(engine, call_id)
         engine.adopt(live)
-        if live.call.is_safe and live.call.open and _equip(engine, live):
-            arm(live, engine.clock, engine.tick)
+        call = live.call
+        if call.is_safe and call.cancel is None and call.questions and _equip(engine, live):
+            arm(live, engine.clock, engine.tick) if call.open else engine.admit(live)
         else:
             outcome = _fate(live.call)
             engine.end(live, engine.ending(live, outcome, _explain(live.call, outcome)))
@@ -57,6 +63,7 @@ def _equip(engine: Engine, live: Live) -> bool:
     try:
         provider, tool = engine.catalog.get(live.call.opened.tool)
         live.work, live.tool = provider.prepare(tool.name, live.call.opened.arguments), tool
-    except (UnknownName, ToolError):
+    except Exception as error:  # an author's own check of arguments may raise anything
+        log.warning("call %s cannot be run again: %s", live.call.id, error)
         return False
     return tool.digest == live.call.opened.digest

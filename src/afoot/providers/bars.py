@@ -40,13 +40,14 @@ class Bar:
 class Bars:
     """The open bars of one call, outermost first."""
 
-    __slots__ = ("_ctx", "_data_due", "_open", "due")
+    __slots__ = ("_ctx", "_data_due", "_open", "_said", "due")
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._open: list[Bar] = []
         self.due = 0.0
         self._data_due = 0.0
+        self._said: tuple[object, ...] = ()
 
     def add(self, owner: Any) -> Bar:
         """A new bar, inside of those that are still at work."""
@@ -63,6 +64,10 @@ class Bars:
             return
         first = self._open[0]
         inner = self._open[1:]
+        says = (first, first.done, first.total, first.label)
+        if at_once and says == self._said:
+            return
+        self._said = says if inner or bar is first else self._said
         if inner and now >= self._data_due:
             self._data_due = now + _DATA_EVERY_S
             rest = [{"label": other.label, "progress": other.done, "total": other.total} for other in inner]

@@ -26,7 +26,6 @@ from afoot.providers.lane import Lane
 from afoot.providers.questions import Reply, form_of, roots_of, value_of
 
 MESSAGE_LIMIT: Final = 1000
-DATA_LIMIT: Final = 256 * 1024
 LEVELS: Final = {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 _log = logging.getLogger("afoot.providers")
 _NUMBERS = frozenset({int, float})
@@ -179,14 +178,10 @@ class Context:
 
     def _data(self, data: Any) -> Raw:
         try:
-            raw = encoded(data)
+            return encoded(data)
         except Exception as error:  # an object of the author's own may raise anything
             self._complain("data", f"data was dropped, it cannot be encoded: {error}")
             return NOTHING
-        if len(bytes(raw)) > DATA_LIMIT:
-            self._complain("data", f"data was dropped, it is over {DATA_LIMIT} bytes")
-            return NOTHING
-        return raw
 
     def _content(self, report: Report) -> bool:
         if get_ident() == self._thread:

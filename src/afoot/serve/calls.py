@@ -90,6 +90,7 @@ async def start(request: Request) -> None:
     live = site.engine.submit(Submission(want.tool, arguments, "operator", want.idle_s, want.ceiling_s))
     place = (b"location", f"/api/calls/{live.call.id}".encode())
     if "respond-async" in request.header(b"prefer").lower():
+        await site.recorded()  # what is acknowledged is not lost (H1)
         applied = (b"preference-applied", b"respond-async")
         await request.answer(202, view(live.call, site.engine.clock.now()), place, applied)
     else:
@@ -118,7 +119,9 @@ async def cancel(request: Request) -> None:
     if call.end is not None:
         raise Wrong(409, f"call {call.id} is over: {call.end.outcome}", "refused", outcome=call.end.outcome)
     site.engine.cancel(live, "operator", want.reason or Cancel().reason)
-    await request.answer(202, view(call, site.engine.clock.now()))
+    seen = view(call, site.engine.clock.now())
+    await site.recorded()
+    await request.answer(202, seen)
 
 
 async def resolve(site: Site, name: str) -> Live:

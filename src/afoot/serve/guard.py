@@ -36,20 +36,24 @@ class Guard(Struct, frozen=True):
             raise Denied(401, "a token is needed: Authorization: Bearer …")
 
     def public(self, scope: Scope) -> None:
-        """May this request reach what everybody may know? Raises Denied."""
+        """May this request reach what everybody on this machine may know? Raises Denied."""
         self._host(scope)
+        self._own_site(scope)
 
     def operator(self, scope: Scope) -> None:
         """May this request reach the operator's API? Raises Denied."""
         self._host(scope)
+        self._own_site(scope)
+        if not self._bears(scope, self.operator_token):
+            raise Denied(401, "the operator's token is needed: Authorization: Bearer …")
+
+    def _own_site(self, scope: Scope) -> None:
         origin = _text(scope, b"origin")
         if origin is not None and not self._own(origin):
             raise Denied(403, f"origin {origin} is not allowed")
         site = _text(scope, b"sec-fetch-site")
         if site is not None and site not in ("none", "same-origin"):
             raise Denied(403, "requests from other sites are not allowed")
-        if not self._bears(scope, self.operator_token):
-            raise Denied(401, "the operator's token is needed: Authorization: Bearer …")
 
     def _host(self, scope: Scope) -> None:
         host = _text(scope, b"host")

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from msgspec import Struct, UnsetType
 
 from afoot.engine.bell import Bell
+from afoot.errors import AfootError
 from afoot.serve.asgi import Leaving, Receive, Scope, Send, accepts, read_rest, too_large
 from afoot.serve.conversation import Conversation
 from afoot.serve.guard import Denied, Guard
@@ -20,6 +21,7 @@ from afoot.wire.messages import Wanted
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 JSON = (b"content-type", b"application/json")
+CLOSING_S = 30.0  # how long a closed connection may take to hand over what was written
 SMALL = 16_384  # what certainly fits into the socket's buffer: writing it never waits
 _MODERN = Modern(cancels=True, capped=True)
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
@@ -129,8 +131,9 @@ class Http:
                 await self._post(scope, headers, receive, reply)
         except Fault as fault:
             await reply.json(fault.status, messages.error(fault))
-        except Denied as denied:
-            await reply.json(denied.status, messages.error(Fault(INVALID_REQUEST, str(denied))))
+        except (Denied, AfootError) as error:
+            status = error.status if isinstance(error, Denied) else 503
+            await reply.json(status, messages.error(Fault(INVALID_REQUEST, str(error))))
         except ConnectionResetError:
             pass  # the caller left before it had said everything
         finally:
@@ -225,6 +228,8 @@ class Joined:
             self._write(self._head)
             self._head = b""
         self._transport.close()
+        if self._transport.get_write_buffer_size():  # closing waits for a reader, who may never come
+            asyncio.get_running_loop().call_later(CLOSING_S, self._transport.abort)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from afoot.core.facts import Answer, Answered, Question
 from afoot.engine.live import Live
-from afoot.errors import AfootError, ToolError
+from afoot.errors import AfootError
 from afoot.serve.conversation import Conversation
 from afoot.serve.site import Site
 from afoot.wire import mcp, messages
@@ -27,7 +27,7 @@ class Modern:
     def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """End the request with what the caller is to find out; what it cannot goes to the operator."""
         open_now = list(talk.live.call.open.values())
-        may_ask = talk.round < ROUNDS
+        may_ask = talk.round < ROUNDS and talk.live.call.cancel is None
         askable = [one for one in open_now if may_ask and talk.want.capabilities.can(one.kind)]
         forsake(talk, [one for one in open_now if one not in askable])
         return [], self._round(talk, askable) if askable else None
@@ -94,7 +94,5 @@ def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
             continue
         try:
             site.engine.answer(asked.id, messages.answer(asked, given, caller))
-        except (AfootError, messages.Fault) as error:
+        except (AfootError, messages.Fault):  # it does not fit, or the call is being cancelled
             site.count("answers refused")
-            if not isinstance(error, ToolError | messages.Fault):
-                raise

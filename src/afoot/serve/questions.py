@@ -48,6 +48,7 @@ async def answer(request: Request) -> None:
     except ToolError as error:
         fields = misfits(call.questions[name], content)
         raise Wrong(422, error.message, error.category, fields=fields) from None
+    await site.recorded()  # what is acknowledged is not lost (H1)
     await request.answer(200, view(call, site.engine.clock.now()))
 
 

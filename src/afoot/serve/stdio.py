@@ -1,6 +1,7 @@
 """MCP over stdin and stdout: one client, a line a message; what tools print goes to stderr."""
 
 import asyncio
+import logging
 import os
 import stat
 import sys
@@ -11,6 +12,7 @@ from contextlib import suppress
 from msgspec import UNSET, Raw, Struct, ValidationError, field, json
 
 from afoot.engine.bell import Bell
+from afoot.errors import AfootError
 from afoot.serve.conversation import Conversation
 from afoot.serve.handshake import Session
 from afoot.serve.listing import answer_plain, listen
@@ -18,7 +20,9 @@ from afoot.serve.modern import Modern, resume
 from afoot.serve.site import Site
 from afoot.wire import jsonrpc, mcp, messages
 from afoot.wire import mcp_2025 as handshake
-from afoot.wire.jsonrpc import INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
+
+log = logging.getLogger("afoot.serve")
 
 CALLER = "stdio"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -213,6 +217,10 @@ class Stdio:
             await session.request(message, self._line)
         except Fault as fault:
             await self._line.send([messages.error(fault, message.id)])
+        except Exception as error:  # else its client would wait for ever
+            log.exception("request %s failed", message.id)
+            text = str(error) if isinstance(error, AfootError) else "the gateway failed; its log says more"
+            await self._line.send([messages.error(Fault(INTERNAL_ERROR, text), message.id)])
 
     async def _too_long(self, consumed: int) -> None:
         """Drop a line that is too long, and say so."""

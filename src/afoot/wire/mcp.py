@@ -85,6 +85,8 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 def read(body: bytes, headers: Mapping[str, str] | None) -> Wanted | Envelope:
     """The message in these bytes: a `tools/call` ready to be opened, or anything else; raises Fault."""
     try:
+        if not body.isascii():
+            str(body, "utf-8")  # what is not looked into is not checked by the decoder
         message = ENVELOPE.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = jsonrpc.read(body)  # it says what is wrong
