@@ -50,6 +50,8 @@ def status(*, at: At = "", json: Json = False) -> int:
     if health.get("why"):
         print(f"  history: {health['why']}")
     print(f"  {_count(len(living), 'live call')}, {_count(asks, 'open question')}")
+    for what, times in health.get("counted", {}).items():
+        print(f"  {what}: {times}")
     for line in table(living, width() - 2) if living else ():
         print(f"  {line}")
     return 0

@@ -68,7 +68,7 @@ class Engine:
         self._slots = slots or Slots()
         self._live: dict[str, Live] = {}
         self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
-        self.aging = False
+        self.aging, self.unstopped = False, 0  # tools that ran on after their grace
         self._emptied: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -279,6 +279,7 @@ class Engine:
         live.task.cancel(cancel.reason if cancel else None)
 
     def _grace_over(self, live: Live) -> None:
+        self.unstopped += live.task is not None
         self.end(live, self.cancelled(live), "grace" if live.task is not None else "stopped")
 
     def _publish(self, entries: list[Entry], was_recorded: bool) -> None:

@@ -31,11 +31,12 @@ log = logging.getLogger("afoot.serve")
 
 
 class Health(Struct, frozen=True):
-    """Whether the gateway is well; `why` says what is wrong."""
+    """Whether the gateway is well; `why` says what is wrong, `counted` what was odd since it started."""
 
     status: str
     version: str
     why: str | None = None
+    counted: dict[str, int] = {}
 
 
 def routes(site: Site, guard: Guard) -> App:
@@ -62,7 +63,9 @@ async def health(request: Request) -> None:
     """Whether the gateway is well."""
     why = request.site.engine.recorder.degraded
     status = "degraded" if why else "ok"
-    await request.answer(200, Health(status, request.site.version, why))
+    counted = {**request.site.counted, "tools that did not stop": request.site.engine.unstopped}
+    odd = {what: times for what, times in counted.items() if times}
+    await request.answer(200, Health(status, request.site.version, why, odd))
 
 
 async def call_events(request: Request) -> None:

@@ -119,6 +119,8 @@ class Conversation:
             if (ours.last or 0.0) >= (whole.last or 0.0):  # another request may have come further
                 whole.last, whole.total = ours.last, ours.total
             whole.repaired += ours.repaired
+            if ours.repaired:
+                site.count("reports repaired", ours.repaired)
 
     def settle(self) -> None:
         """The call is not one of the many that end at once: watch its caller, and mind its silence."""

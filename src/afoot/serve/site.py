@@ -35,9 +35,9 @@ class Site(Struct):
     def __post_init__(self) -> None:
         self.info = Raw(json.encode({"name": "afoot", "version": self.version}))
 
-    def count(self, what: str) -> None:
+    def count(self, what: str, times: int = 1) -> None:
         """Something odd happened that is worth a number."""
-        self.counted[what] = self.counted.get(what, 0) + 1
+        self.counted[what] = self.counted.get(what, 0) + times
 
     async def bell_or_beat(self, bell: Bell) -> None:
         """Wait for a bell, or for the next keepalive."""
