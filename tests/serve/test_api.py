@@ -86,7 +86,7 @@ def test_a_wrong_method_names_the_right_one(api: Api) -> None:
         (b"\xff\xfe", "application/json", 400, "not JSON"),
         (b'{"tool": "add", "arguments": ' + b"[" * 5000, "application/json", 400, ""),
         (
-            b'{"tool": "add", "arguments": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+            b'{"tool": "add", "arguments": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
             "application/json",
             400,
             "deep",

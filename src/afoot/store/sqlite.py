@@ -31,8 +31,8 @@ _encode = json.Encoder().encode
 # A stretch may only go on from the last one: the number of a fact is its lock. The first of a call, by far
 # the commonest, has none to go on from.
 _FIRST = "INSERT INTO facts VALUES (?, ?, ?, ?)"
-_NEXT = """INSERT INTO facts SELECT ?1, ?2, ?3, ?4
-WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?2), 0) <= ?3 - ?5"""
+_NEXT = """INSERT INTO facts SELECT ?, ?, ?, ?
+WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?), 0) <= ?"""
 _SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
 _ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (opened, id) DO UPDATE SET
 state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
@@ -192,7 +192,7 @@ class SqliteJournal:
                 pos += length
                 if length == seq:
                     db.execute(_FIRST, (pos, call, seq, body))
-                elif not db.execute(_NEXT, (pos, call, seq, body, length)).rowcount:
+                elif not db.execute(_NEXT, (pos, call, seq, body, call, seq - length)).rowcount:
                     raise codec.there_already(call)
             if lists:
                 db.executemany(_ROW, list(rows.values()))
