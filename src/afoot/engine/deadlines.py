@@ -25,6 +25,7 @@ def arm_grace(live: Live, clock: LoopClock, over: Callable[[Live], None]) -> Non
     """Give a call that was told to stop its grace."""
     if live.timer is not None:
         live.timer.cancel()
+    live.due = inf  # no other clock runs any more, and none may take this timer's place
     grace_s = live.call.opened.limits.grace_s
     live.timer = clock.at(clock.now() + grace_s, lambda: _over(live, over))
 

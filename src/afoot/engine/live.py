@@ -220,20 +220,10 @@ class Attempt(Struct, eq=False):
             if now - live.late_at < SAMPLE_S and not report.partial:
                 return  # a runaway tool fills no history
             live.late_at = now
-        report = fitting(report, self.engine, live.call)
-        self.engine.commit(
-            live,
-            Reported(
-                now,
-                self.attempt,
-                report.progress,
-                report.total,
-                report.message,
-                report.data,
-                report.partial,
-                report.checkpoint,
-            ),  # fmt: skip
-        )
+        fit = fitting(report, self.engine, live.call)
+        numbers = fit.progress, fit.total, fit.message
+        fact = Reported(now, self.attempt, *numbers, fit.data, fit.partial, fit.checkpoint)
+        self.engine.commit(live, fact)
 
     def alive(self) -> None:
         """A heartbeat: it re-arms the idle limit and is no advance (C5)."""

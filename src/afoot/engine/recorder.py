@@ -32,7 +32,8 @@ class Recorder:
         self._after: list[Callable[[], object]] = []
         self._ring = Batch()
         self._slow = Batch()  # seen already, and still being written
-        self._forgotten: set[str] = set()  # calls that fell out of the full ring
+        self._forgotten: set[str] = set()  # living calls that fell out of the full ring
+        self._gap = 0  # how many fell out since the history was last whole
         self._scheduled = False
         self._crowded = False
         self._writing: asyncio.Task[None] | None = None
@@ -161,20 +162,24 @@ class Recorder:
 
     def _keep(self, batch: Batch) -> None:
         ring = self._ring
-        ring.entries.extend(entry for entry in batch.entries if entry.call not in self._forgotten)
-        self._forgotten.difference_update(e.call for e in batch.entries if type(e.fact) is Released)
+        if self._forgotten:
+            batch = self._whole(batch)
+        ring.entries.extend(batch.entries)
         ring.samples.extend(batch.samples[: RING - len(ring.samples)])
-        ring.rows.update({call: row for call, row in batch.rows.items() if call not in self._forgotten})
+        ring.rows.update(batch.rows)
         while len(ring.entries) > RING:
             oldest = ring.entries[0].call
             self._forgotten.add(oldest)
+            self._gap += 1
             ring.entries = [entry for entry in ring.entries if entry.call != oldest]
             ring.rows.pop(oldest, None)
 
     def _whole(self, batch: Batch) -> Batch:
         """The batch without the rest of calls whose beginning fell out: a store has no fragments."""
         kept = [entry for entry in batch.entries if entry.call not in self._forgotten]
-        return Batch(kept, batch.samples, batch.rows)
+        rows = {call: row for call, row in batch.rows.items() if call not in self._forgotten}
+        self._forgotten.difference_update(e.call for e in batch.entries if type(e.fact) is Released)
+        return Batch(kept, batch.samples, rows)
 
     def _recover(self) -> None:
         self._retry = None
@@ -206,8 +211,9 @@ class Recorder:
             self._back(len(ring.entries))
 
     def _back(self, count: int) -> None:
-        if self._forgotten:
-            log.error("the history has a gap: %d calls did not fit into memory", len(self._forgotten))
+        if self._gap:
+            log.error("the history has a gap: %d calls did not fit into memory", self._gap)
+            self._gap = 0
         log.warning("history is back: %d facts were written from memory", count)
         self.degraded = None
 

@@ -1,4 +1,4 @@
-"""Somebody who watches everything: which facts came, and which calls have a newer reading."""
+"""Somebody who watches everything: which facts came since it last looked."""
 
 from collections import deque
 from collections.abc import Callable
@@ -6,25 +6,21 @@ from typing import Self
 
 from afoot.core.facts import Entry
 
-KEPT = 10_000  # facts kept for a watcher that lags; past that it starts anew from a snapshot
+KEPT = 10_000  # facts kept for a watcher that lags; the oldest go first, and the history has them
 
 
 class Watcher:
-    """Reads along with every call. A slow one misses facts, is told so, and delays nobody."""
+    """Reads along with every call. A slow one misses the oldest facts, and delays nobody."""
 
-    __slots__ = ("_all", "_ring", "entries", "overrun")
+    __slots__ = ("_all", "_ring", "entries")
 
     def __init__(self, watchers: "list[Watcher]", ring: Callable[[], object]) -> None:
         self._all = watchers
         self._ring = ring
-        self.entries: deque[Entry] = deque()
-        self.overrun = False
+        self.entries: deque[Entry] = deque(maxlen=KEPT)
 
     def see(self, entry: Entry) -> None:
         """A fact was recorded."""
-        if len(self.entries) >= KEPT:
-            self.entries.clear()
-            self.overrun = True
         self.entries.append(entry)
         self._ring()
 

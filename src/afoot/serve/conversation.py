@@ -181,9 +181,8 @@ class Conversation:
         more, last = self.manner.ask(self, asked)
         call = self.live.call
         if last is not None and call.latest is not None and follower.number < call.readings:
-            self._progress(
-                call.latest, None, frames
-            )  # held back by the rate; the newest value always goes out
+            # Held back by the rate; the newest value always goes out.
+            self._progress(call.latest, None, frames)
         frames += more
         return last
 

@@ -49,7 +49,7 @@ class Reply(Struct, eq=False):
 
     async def send(self, frames: Sequence[bytes], *, more: bool = True, raw: bytes = b"") -> None:
         """Send frames as events, but wait no longer than `stuck_s` for a reader that takes nothing."""
-        data = raw or b"".join([b"event: message\ndata: " + frame + b"\n\n" for frame in frames])
+        data = raw or b"".join([sse.BEFORE + frame + sse.BEHIND for frame in frames])
         is_first = not self.streaming
         if is_first:
             self.streaming = True

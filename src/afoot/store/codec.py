@@ -13,9 +13,6 @@ LARGE = 64 * 1024  # a body over this is not written on the loop
 
 FactColumns = tuple[int, str, int, bytes]  # of a stretch: facts of one call, written together
 SampleColumns = tuple[str, int, int, bytes]
-RowColumns = tuple[
-    str, str, str, str, float, str, str | None, float | None, float | None, float | None, str | None
-]
 
 _encode = json.Encoder().encode
 _fact: json.Decoder[Fact] = json.Decoder(Fact)

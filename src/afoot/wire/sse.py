@@ -10,16 +10,14 @@ HEADERS = (
     (b"x-accel-buffering", b"no"),
 )
 
+# What stands around a JSON-RPC message that is an event.
+BEFORE, BEHIND = b"event: message\ndata: ", b"\n\n"
+
 
 def frame(data: bytes, event: str = "", id: str = "") -> bytes:
     """One event; `data` must hold no line break, as encoded JSON never does."""
     head = (f"id: {id}\n" if id else "") + (f"event: {event}\n" if event else "")
     return head.encode() + b"data: " + data + b"\n\n"
-
-
-def message(data: bytes) -> bytes:
-    """One event that carries a JSON-RPC message."""
-    return b"event: message\ndata: " + data + b"\n\n"
 
 
 def comment(text: str) -> bytes:
