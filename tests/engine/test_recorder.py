@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from afoot.core.facts import Answer, Finished
-from afoot.core.ports import Report, Run
+from afoot.core.ports import Query, Report, Run
 from afoot.engine import recorder
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
@@ -170,7 +170,9 @@ async def test_the_ring_is_bounded_and_gives_up_whole_calls(
         journal.failing = False
         await asyncio.sleep(2)
         kept = [len(await journal.facts(live.call.id)) for live in lives]
+        listed = {row.id for row in await journal.find(Query())}
     assert kept == [0, 0, 0, 40, 40]
+    assert listed == {live.call.id for live in lives[3:]}, "no line in the list for a call without facts"
     assert "the history has a gap: 3 calls" in caplog.text
 
 
@@ -186,6 +188,8 @@ async def test_a_call_that_fell_out_of_the_ring_leaves_no_fragment(monkeypatch: 
         await over(engine, live)
         await asyncio.sleep(5)
         assert await journal.facts(live.call.id) == []
+        assert await journal.find(Query()) == []
+        assert not engine.recorder._forgotten
     assert live.call.end and live.call.end.outcome == "ok"
 
 
