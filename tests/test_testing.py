@@ -109,6 +109,30 @@ def test_a_sync_tool_works_in_real_time_while_the_clock_stands_still() -> None:
     assert outcome.logs == ["working"] and outcome.readings[-1].total == 2
 
 
+def test_the_last_word_of_a_thread_is_heard_before_time_goes_on() -> None:
+    """G4: it spoke and ended while the clock looked whether anybody is busy."""
+
+    async def heard() -> float:
+        clock = asyncio.get_running_loop()
+        assert isinstance(clock, FakeClock)
+        word, gate = asyncio.Event(), threading.Event()
+        thread = threading.Thread(target=lambda: (gate.wait(), clock.call_soon_threadsafe(word.set)))
+
+        def ends_when_looked_at(looked_at: threading.Thread) -> bool:
+            if looked_at is thread:
+                gate.set()
+                thread.join()
+            return False
+
+        clock.is_busy = ends_when_looked_at
+        thread.start()
+        async with asyncio.timeout(5):
+            await word.wait()
+        return clock.time()
+
+    assert run(heard()) == 0
+
+
 def test_a_sync_tool_that_waits_for_an_answer_lets_time_pass() -> None:
     """C6, G4: its thread is not at work."""
     outcome = try_tool(blocking)

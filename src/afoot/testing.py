@@ -56,7 +56,7 @@ class FakeClock(asyncio.SelectorEventLoop):
         self._held: list[threading.Thread] = []
         self._older = frozenset(threading.enumerate())
         self.is_busy: Callable[[threading.Thread], bool] = lambda thread: thread.name.startswith(_TOOLS)
-        super().__init__(_Jumping(self.jump))
+        super().__init__(_Jumping(self))
 
     def time(self) -> float:
         """Seconds since the clock was made."""
@@ -66,9 +66,13 @@ class FakeClock(asyncio.SelectorEventLoop):
         """Do not jump while this thread lives."""
         self._held.append(thread)
 
-    def jump(self, seconds: float | None, files: int) -> bool:
+    @property
+    def is_held(self) -> bool:
+        """Whether a thread is busy, so that time may not jump."""
+        return self._executing > 0 or any(map(self._holds, threading.enumerate()))
+
+    def jump(self, seconds: float | None, files: int, is_held: bool) -> bool:
         """Go on by up to this much, None if no timer is set; False if first something real must happen."""
-        is_held = self._executing > 0 or any(map(self._holds, threading.enumerate()))
         if seconds is None:
             if is_held or files > 1:  # besides the loop's own pipe there is a socket or a file
                 return False
@@ -103,15 +107,22 @@ class FakeClock(asyncio.SelectorEventLoop):
 class _Jumping(selectors.DefaultSelector):
     """Looks for what is ready; where the loop would wait for a timer, time jumps instead."""
 
-    def __init__(self, jump: Callable[[float | None, int], bool]) -> None:
+    def __init__(self, clock: FakeClock) -> None:
         super().__init__()
-        self._jump = jump
+        self._clock = clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(0)
-        while not found and (timeout is None or timeout > 0) and not self._jump(timeout, len(self.get_map())):
-            found = super().select(_POLL_S)
-        return found
+        wait_s = 0.0
+        while (
+            True
+        ):  # who is busy is asked first: a thread's last word is then seen before time goes on without it
+            is_held = self._clock.is_held
+            found = super().select(wait_s)
+            if found or (timeout is not None and timeout <= 0):
+                return found
+            if self._clock.jump(timeout, len(self.get_map()), is_held):
+                return found
+            wait_s = _POLL_S
 
 
 def run(main: Coroutine[Any, Any, _T]) -> _T:
