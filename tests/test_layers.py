@@ -11,7 +11,7 @@ SOURCE = ROOT / "src" / "afoot"
 
 # Higher may import lower. The groups in one row that never import each other are named in APART.
 LAYERS = (
-    ("cli", "app", "testing", "__init__", "__main__"),
+    ("cli", "app", "testing", "fake_clock", "__init__", "__main__"),
     ("gateway", "serve"),
     ("providers", "cluster"),
     ("engine", "wire", "store", "observe"),
