@@ -3,10 +3,12 @@
 AfootError
 ├── CallerError            you asked wrongly
 │   ├── UnknownName        no tool, call or question of that name; lists the nearest
+│   │   └── Ambiguous      several have that name; lists them
 │   ├── Refused            not now: shutting down, queue full, history required
 │   ├── IllegalFact        the table has no such arrow
 │   └── AlreadyAnswered    somebody answered this question before
 ├── ToolError              it failed; category, code, retryable, retry_after
+├── RunnerDied             what a tool ran on died under it
 └── StoreError             the history could not be written or read
 
 Anything else that is raised is a bug, and stays a plain exception.
@@ -30,9 +32,18 @@ class UnknownName(CallerError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
         self.kind, self.name = kind, name
-        self.nearest = get_close_matches(name, list(known), n=3, cutoff=0.5)
+        self.nearest = get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.5)
         hint = f"; nearest: {', '.join(self.nearest)}" if self.nearest else ""
         super().__init__(f"unknown {kind} {name!r}{hint}")
+
+
+class Ambiguous(UnknownName):
+    """Several have that name."""
+
+    def __init__(self, kind: str, name: str, meant: Iterable[str]) -> None:
+        super().__init__(kind, name)
+        self.nearest = list(meant)
+        self.args = (f"{kind} {name!r} may be any of: {', '.join(self.nearest)}; name one of them",)
 
 
 class Refused(CallerError):
@@ -49,6 +60,14 @@ class IllegalFact(CallerError):
 
 class AlreadyAnswered(CallerError):
     """The question was answered before; the first answer stands."""
+
+
+class RunnerDied(AfootError):
+    """What a tool ran on (a server, a child, a tab) died; `began` False: before it had the request (U4)."""
+
+    def __init__(self, message: str, *, began: bool = True) -> None:
+        super().__init__(message)
+        self.began = began
 
 
 class StoreError(AfootError):

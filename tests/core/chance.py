@@ -5,6 +5,8 @@ from msgspec import Raw
 
 from afoot.core.facts import (
     NOTHING,
+    Admitted,
+    Amended,
     Answer,
     Answered,
     Asked,
@@ -37,12 +39,21 @@ limits = st.builds(
     st.floats(0.1, 1000.0),
     st.floats(0.1, 1000.0),
     st.floats(0.1, 100.0),
+    start_s=st.floats(0.1, 100.0),
+    patient=st.booleans(),
 )
 readings = st.builds(
     Reading, instants, numbers, numbers, st.none() | texts, st.sampled_from(["tool", "engine"])
 )
 questions = st.builds(
-    Question, names, texts, st.sampled_from(["form", "url", "sample", "roots"]), texts, maybe
+    Question,
+    names,
+    texts,
+    st.sampled_from(["form", "url", "sample", "roots", "approval", "below"]),
+    texts,
+    maybe,
+    st.sampled_from(["", "caller", "operator"]),
+    st.sampled_from(["", "c2.1"]),
 )
 answers = st.builds(Answer, st.sampled_from(["accept", "decline", "cancel"]), maybe, texts)
 results = st.builds(Result, values, maybe, st.booleans())
@@ -66,9 +77,13 @@ opened = st.builds(
     idempotent=st.booleans(),
     parent=st.none() | texts,
     digest=texts,
+    approval=st.sampled_from(["auto", "allowlist", "ask"]),
+    trusted=st.booleans(),
 )
 later: st.SearchStrategy[Fact] = st.one_of(
-    st.builds(Started, instants, attempts, texts),
+    st.builds(Amended, instants, values, texts),
+    st.builds(Admitted, instants, texts),
+    st.builds(Started, instants, attempts, texts, st.booleans()),
     st.builds(
         Reported,
         instants,

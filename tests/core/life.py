@@ -4,6 +4,8 @@ from msgspec import Raw
 
 from afoot.core.call import Call, State, evolve
 from afoot.core.facts import (
+    Admitted,
+    Amended,
     Answer,
     Answered,
     Asked,
@@ -21,7 +23,8 @@ from afoot.core.facts import (
 from afoot.core.rules import decide
 
 KINDS: tuple[type[Fact], ...] = (
-    Opened, Started, Reported, Logged, Asked, Answered, CancelRequested, Finished, Released,
+    Opened, Amended, Admitted, Started, Reported, Logged, Asked, Answered,
+    CancelRequested, Finished, Released,
 )  # fmt: skip
 
 
@@ -87,6 +90,8 @@ def next_fact(kind: type[Fact], call: Call) -> Fact:
     """A fact of this kind that fits the call in everything but, maybe, its state."""
     facts: tuple[Fact, ...] = (
         opened(9.0),
+        Amended(9.0, Raw(b"{}"), "hook"),
+        Admitted(9.0, "starting server files"),
         Started(9.0, attempt=call.attempt + 1),
         Reported(9.0, attempt=call.attempt, progress=1.0),
         Logged(9.0, "a line"),

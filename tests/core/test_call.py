@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 from msgspec import Raw, Struct, json
+from msgspec.structs import replace
 
 from afoot.core.call import Call, State, evolve, fold, note
-from afoot.core.facts import Fact, Finished, Reading, Released, Reported, Started
-from tests.core.life import answered, asked, lived, opened
+from afoot.core.facts import Amended, Fact, Finished, Reading, Released, Reported, Started
+from tests.core.life import KINDS, answered, asked, commit, lived, opened
 
 
 class Summary(Struct, forbid_unknown_fields=True):
@@ -64,7 +65,7 @@ def test_the_fold_agrees_with_the_vectors(vector: Vector) -> None:
 
 def test_the_vectors_show_every_kind_and_every_state() -> None:
     """H1: a fold that passes has seen everything once."""
-    assert len({type(fact) for vector in VECTORS for fact in vector.facts}) == 9
+    assert len({type(fact) for vector in VECTORS for fact in vector.facts}) == len(KINDS)
     assert {vector.summary.state for vector in VECTORS} == set(State)
     assert len({vector.name for vector in VECTORS}) == len(VECTORS)
 
@@ -136,3 +137,29 @@ def test_time_on_the_clock_ends_with_the_call() -> None:
 def test_safe_to_repeat_means_declared_so(read_only: bool, idempotent: bool, safe: bool) -> None:
     """U4: read-only or idempotent."""
     assert Call("c", opened(read_only=read_only, idempotent=idempotent)).is_safe is safe
+
+
+def test_a_claim_counts_only_if_its_source_is_trusted() -> None:
+    """U4: what a stranger says of its own safety is no reason to run it twice."""
+    assert not Call("c", replace(opened(read_only=True, idempotent=True), trusted=False)).is_safe
+
+
+def test_a_tool_gets_what_a_hook_made_of_the_arguments() -> None:
+    """K1: the last change counts; what the caller sent stays in the first fact."""
+    call = lived(opened())
+    assert call.arguments == call.opened.arguments
+    commit(call, Amended(1.0, Raw(b'{"n":1}'), "hook"))
+    commit(call, Amended(2.0, Raw(b'{"n":2}'), "hook"))
+    assert bytes(call.arguments) == b'{"n":2}' and bytes(call.opened.arguments) == b"{}"
+
+
+def test_it_is_known_whether_an_attempt_before_had_the_request() -> None:
+    """U4: one that had makes it uncertain for good, however many had not."""
+    call = lived(opened(idempotent=True), Started(1.0))
+    assert not call.begun, "the first is not a second"
+    commit(call, Started(2.0, 2, unsent=True))
+    assert not call.begun
+    commit(call, Started(3.0, 3))
+    assert call.begun
+    commit(call, Started(4.0, 4, unsent=True))
+    assert call.begun

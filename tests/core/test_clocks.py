@@ -3,9 +3,21 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import Raw
 
-from afoot.core.call import Call, evolve
-from afoot.core.facts import CancelRequested, Failure, Finished, Limits, Reading, Reported, Started
+from afoot.core.call import Call, evolve, note
+from afoot.core.facts import (
+    Admitted,
+    Asked,
+    CancelRequested,
+    Failure,
+    Finished,
+    Limits,
+    Question,
+    Reading,
+    Reported,
+    Started,
+)
 from afoot.core.rules import Tick, decide, due
 from tests.core.life import answered, asked, commit, lived, opened, running
 
@@ -135,6 +147,44 @@ def test_waiting_in_the_queue_is_off_the_clock() -> None:
     assert call.on_clock(60.0) == 10.0
 
 
+def test_what_it_runs_on_has_a_limit_to_start_in() -> None:
+    """C1: from when it is admitted, whatever it waited before; unavailable, and may be tried again."""
+    call = lived(opened(), Admitted(50.0, "starting server files"))
+    at, failure = ends(call, [])
+    assert (at, failure.clock, failure.category, failure.retryable) == (110.0, "start", "unavailable", True)
+    assert (failure.code, failure.side_effects) == ("start_limit", "none")
+
+
+def test_a_start_is_off_the_clocks() -> None:
+    """C1: they start when the tool starts."""
+    call = lived(opened(), Admitted(50.0, "starting"), Started(100.0))
+    assert (due(call, 0.0), call.on_clock(110.0)) == (130.0, 10.0)
+
+
+def test_silence_counts_only_from_the_first_report_of_a_patient_call() -> None:
+    """C1: a reading or content; a heartbeat is none."""
+    call = running(Limits(patient=True))
+    assert due(call, 0.0) == due(call, 100.0) == 300.0
+    note(call, Reading(200.0, 1.0))
+    assert due(call, 200.0) == 230.0
+    content = lived(opened(0.0, Limits(patient=True)), Started(0.0), Reported(100.0, data=Raw(b"1")))
+    assert due(content, 100.0) == 130.0
+
+
+@pytest.mark.parametrize(
+    ("question", "at"),
+    [
+        (Question("q", "k", "form"), 601.0),
+        (Question("q", "k", "below"), 606.0),
+        (Question("q", "k", "form", below="c2.1"), 606.0),
+    ],
+)
+def test_what_a_call_below_asks_ends_that_call_first(question: Question, at: float) -> None:
+    """C6: those above wait a grace longer than it does."""
+    found, failure = ends(lived(opened(), Started(0.0), Asked(1.0, question)), [])
+    assert (found, failure.clock) == (at, "answer")
+
+
 def test_without_an_idle_limit_silence_ends_nothing() -> None:
     """C1: then the ceiling alone ends it."""
     at, failure = ends(running(Limits(idle_s=None)), [])
@@ -182,6 +232,7 @@ def test_a_late_tick_names_the_clock_that_was_due_first() -> None:
         (running(Limits(idle_s=None, ceiling_s=7.0)), ["7 s", "ceiling", "ceiling_s"]),
         (lived(opened(0.0, Limits(answer_s=8.0)), Started(0.0), asked(0.0)), ["8 s", "answer", "answer_s"]),
         (lived(opened(0.0, Limits(queue_s=9.0))), ["9 s", "queue", "queue_limit_s"]),
+        (lived(opened(0.0, Limits(start_s=6.0)), Admitted(0.0, "x")), ["6 s", "start", "start_limit_s"]),
     ],
 )
 def test_every_timeout_names_clock_value_and_setting(call: Call, parts: list[str]) -> None:

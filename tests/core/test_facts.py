@@ -24,6 +24,8 @@ def test_every_kind_has_a_tag_of_its_own() -> None:
     """H1: the tag in the history says which fact it is; renaming one would make old histories unreadable."""
     assert {kind.__name__: kind.__struct_config__.tag for kind in KINDS} == {
         "Opened": "opened",
+        "Amended": "amended",
+        "Admitted": "admitted",
         "Started": "started",
         "Reported": "reported",
         "Logged": "logged",
@@ -61,9 +63,11 @@ def test_arguments_are_kept_to_the_byte() -> None:
 
 
 def test_the_defaults_are_the_documented_ones() -> None:
-    """C1: 30 s idle, 300 s in all, ten minutes for an answer, a minute in the queue, 5 s of grace."""
-    assert Limits() == Limits(idle_s=30.0, ceiling_s=300.0, answer_s=600.0, queue_s=60.0, grace_s=5.0)
-    assert Started(1.0).attempt == 1
+    """C1: 30 s idle, 300 s in all, ten minutes for an answer, a minute in the queue and to start."""
+    assert Limits() == Limits(
+        idle_s=30.0, ceiling_s=300.0, answer_s=600.0, queue_s=60.0, grace_s=5.0, start_s=60.0, patient=False
+    )
+    assert Started(1.0).attempt == 1 and not Started(1.0).unsent
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """What the engine says for a silent tool: facts and an instant in, words out."""
 
 import pytest
+from msgspec.structs import replace
 
 from afoot.core.call import Call, note
 from afoot.core.facts import (
+    Admitted,
+    Asked,
     CancelRequested,
     Fact,
     Finished,
@@ -14,7 +17,7 @@ from afoot.core.facts import (
     Reported,
     Started,
 )
-from afoot.core.notices import STALL_S, is_stalled, notice, stages, waiting_on
+from afoot.core.notices import STALL_S, Child, brief, is_stalled, notice, stages, waiting_on
 from tests.core.life import answered, asked, commit, lived, opened, running
 
 
@@ -46,6 +49,30 @@ def test_it_says_on_whom_the_call_waits_or_how_long_it_runs() -> None:
     assert notice(call, 175.0).message == "running, 55 s", "human time is off the clock"
     commit(call, CancelRequested(180.0, "caller", "enough"))
     assert notice(call, 181.0).message == "cancelling"
+
+
+def test_it_says_what_is_being_started() -> None:
+    """T5, C1: since when, and until the tool runs."""
+    call = lived(opened(), Admitted(10.0, "starting server files"))
+    assert notice(call, 25.0).message == "starting server files, 15 s"
+    commit(call, Started(30.0))
+    assert notice(call, 35.0).message == "running, 5 s"
+
+
+def test_it_says_that_an_approval_is_waited_for() -> None:
+    """C6: and for what."""
+    call = lived(opened(), Asked(1.0, Question("q", "k", "approval", "Run export?")))
+    assert (notice(call, 9.0).message, waiting_on(call)) == ("waiting for approval: Run export?", "person")
+
+
+def test_a_call_below_is_told_of_in_a_few_words() -> None:
+    """P8: id, tool, state, numbers; its own parent only where that is not the one that is followed."""
+    call = lived(replace(opened(), parent="p"), Started(1.0))
+    assert brief(call, "p") == Child("c", "export", "running")
+    note(call, Reading(2.0, 1.0, 4.0, "first"))
+    assert brief(call, "root") == Child("c", "export", "running", None, 1.0, 4.0, "first", "p")
+    commit(call, Finished(3.0, "failed"))
+    assert (brief(call, "p").state, brief(call, "p").outcome) == ("finished", "failed")
 
 
 def test_a_question_without_words_is_waited_for_too() -> None:

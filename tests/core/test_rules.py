@@ -7,6 +7,8 @@ from msgspec import Raw
 
 from afoot.core.call import Call, State
 from afoot.core.facts import (
+    Admitted,
+    Amended,
     Answered,
     Asked,
     CancelRequested,
@@ -27,6 +29,8 @@ from tests.core.life import KINDS, answered, asked, commit, in_state, lived, nex
 # The table once more, written down apart from the code: what may follow, and where it leads.
 ARROWS: dict[State, dict[type[Fact], State]] = {
     State.QUEUED: {
+        Amended: State.QUEUED,
+        Admitted: State.QUEUED,
         Asked: State.QUEUED,
         Answered: State.QUEUED,
         Started: State.RUNNING,
@@ -133,6 +137,17 @@ def test_what_is_not_safe_runs_once() -> None:
     """U4: silence means no."""
     with pytest.raises(IllegalFact, match="not safe to repeat"):
         decide(running(), Started(2.0, 2))
+
+
+def test_what_was_never_sent_may_be_tried_again_whatever_it_is() -> None:
+    """U4: nothing can have happened."""
+    assert commit(running(), Started(2.0, 2, unsent=True)) == (Started(2.0, 2, unsent=True),)
+
+
+def test_what_was_never_sent_still_counts_as_an_attempt() -> None:
+    """U4: no number is left out."""
+    with pytest.raises(IllegalFact, match="attempt 3 may not follow attempt 1"):
+        decide(running(), Started(2.0, 3, unsent=True))
 
 
 def test_a_report_of_an_older_attempt_is_late_and_changes_nothing() -> None:

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 from msgspec import Raw, json
 
 from afoot.core.facts import NOTHING, Entry, Fact, Question, Reading, Released, Result
-from afoot.core.ports import Batch, Journal, Report, Run, Tool, Work
+from afoot.core.ports import Batch, Journal, Report, Run, Start, Tool, Work
 from afoot.engine.bell import Bell
-from afoot.engine.catalog import Catalog, Limiter
+from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.slots import Slots
+from afoot.engine.terms import Terms
 from afoot.errors import StoreError, ToolError
 from afoot.store.memory import MemoryJournal
 
@@ -30,10 +31,13 @@ class Bench:
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._bodies: dict[str, Body] = {}
+        self.prepared: list[bytes] = []
+        self.starting: Callable[[str, str], Start | None] = lambda tool, caller: None
 
     def add(self, body: Body, name: str = "tool", **options: Any) -> None:
         """Offer one more tool; options are those of `Tool`."""
-        self._tools[name] = Tool(name, self.name, Raw(b"{}"), digest=f"digest of {name}", **options)
+        options = {"digest": f"digest of {name}", **options}
+        self._tools[name] = Tool(name, self.name, Raw(b"{}"), **options)
         self._bodies[name] = body
 
     def tools(self) -> Sequence[Tool]:
@@ -44,7 +48,11 @@ class Bench:
             raise ToolError.validation("arguments.broken: not wanted here")
         if b"crash" in bytes(arguments):
             raise KeyError("a check of the author's own")
+        self.prepared.append(bytes(arguments))
         return partial(_work, self._bodies[tool])
+
+    def start(self, tool: str, caller: str) -> Start | None:
+        return self.starting(tool, caller)
 
 
 async def _work(body: Body, run: Run) -> Result:
@@ -64,13 +72,22 @@ def content(words: str) -> Raw:
 
 @asynccontextmanager
 async def engine_of(
-    body: Body, *, journal: Journal | None = None, limiter: Limiter | None = None, **options: Any
+    body: Body, *, journal: Journal | None = None, terms: Terms | None = None, **options: Any
 ) -> AsyncIterator[Engine]:
     """An engine with one tool, "tool"; `slots` may be among its options."""
     slots = options.pop("slots", 0)
     bench = Bench()
     bench.add(body, **options)
-    async with Engine(journal or MemoryJournal(), Catalog(limiter), Slots(slots)) as engine:
+    async with offering(bench, journal=journal, terms=terms, slots=slots) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def offering(
+    bench: Bench, *, journal: Journal | None = None, terms: Terms | None = None, slots: int = 0
+) -> AsyncIterator[Engine]:
+    """An engine with the tools of this bench."""
+    async with Engine(journal or MemoryJournal(), Catalog(terms), Slots(slots)) as engine:
         engine.catalog.put(bench)
         yield engine
 

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from afoot.config import Server, ToolSettings
 from afoot.core.facts import CancelRequested, Finished, Limits
 from afoot.core.ports import Run
-from afoot.engine.catalog import Limiter
 from afoot.engine.engine import Submission
+from afoot.engine.terms import Terms
 from tests.engine.double import Body, called, engine_of, facts, over, took
 
 
@@ -133,8 +134,10 @@ async def test_a_call_may_only_lower_its_limits(
 
 async def test_a_hard_maximum_holds_for_every_tool_and_setting() -> None:
     """C3: the nearest setting wins, the maximum caps it."""
-    limiter = Limiter(tools={"tool": {"idle_s": 90.0}}, servers={"bench": {"idle_s": 60.0}}, max_idle_s=70.0)
-    assert took(await called(reporting(0, 0, 999), limiter=limiter)) == 70.0
+    terms = Terms(
+        tools={"tool": ToolSettings(idle_s=90.0)}, servers={"bench": Server(idle_s=60.0)}, max_idle_s=70.0
+    )
+    assert took(await called(reporting(0, 0, 999), terms=terms)) == 70.0
 
 
 async def test_the_clocks_start_when_the_tool_starts() -> None:

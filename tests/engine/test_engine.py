@@ -191,6 +191,7 @@ async def test_cancelling_a_call_that_waits_in_the_queue_ends_it_at_once() -> No
         waiting = engine.submit(Submission("tool"))
         await asyncio.sleep(1)
         engine.cancel(waiting, "caller", "enough")
+        await asyncio.sleep(0)
         assert waiting.call.end and waiting.call.end.outcome == "cancelled"
         assert waiting.call.end.failure and waiting.call.end.failure.side_effects == "none"
         third = engine.submit(Submission("tool"))

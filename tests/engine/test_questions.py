@@ -5,10 +5,11 @@ import asyncio
 import pytest
 from msgspec import Raw, json
 
-from afoot.core.facts import Answer, Answered, Asked
+from afoot.core.facts import Answer, Answered, Asked, Question
 from afoot.core.ports import Run
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
+from afoot.engine.questions import check
 from afoot.errors import AfootError, AlreadyAnswered, IllegalFact, ToolError, UnknownName
 from tests.engine.double import engine_of, facts, form, over, took
 
@@ -285,3 +286,12 @@ async def test_a_tool_cancelled_while_it_asks_can_clean_up_but_not_ask() -> None
         await over(engine, live)
     assert len(refused) == 1 and live.call.end and live.call.end.outcome == "cancelled"
     assert "cleaned up" in words(live)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"$ref": "http://127.0.0.1:9/x"}, {"type": "nonsense"}, {"pattern": "("}, []]
+)
+def test_a_servers_schema_is_neither_fetched_nor_feared(schema: object) -> None:
+    """S1, Q2: anything fits a schema that is none; whoever asked has to look."""
+    question = Question("c.1", "k", "form", "?", Raw(json.encode(schema)))
+    assert check(question, says({"a": 1})).action == "accept"

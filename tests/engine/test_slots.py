@@ -56,6 +56,7 @@ async def test_a_full_queue_is_an_answer() -> None:
     """C8: over the bound a call fails at once, unavailable and retryable, without having run."""
     async with engine_of(ten, concurrency=1, queue=2) as engine:
         lives = [engine.submit(Submission("tool")) for _ in range(4)]
+        await asyncio.sleep(0)
         end = lives[3].call.end
         assert end and end.failure and end.failure.side_effects == "none"
         assert (end.outcome, end.failure.category, end.failure.retryable) == ("failed", "unavailable", True)

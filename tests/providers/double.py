@@ -10,7 +10,8 @@ from msgspec import Raw
 
 from afoot.core.facts import Answer, Question, Result
 from afoot.core.ports import Report
-from afoot.providers.function import FunctionProvider, Settings
+from afoot.providers.function import FunctionProvider
+from afoot.providers.options import Settings
 
 Reading = tuple[float | None, float | None, str | None]
 
@@ -21,6 +22,7 @@ class ScriptedRun:
     def __init__(self, run_id: str = "c1", answers: Iterable[Answer] = (), resumed_from: bytes = b"") -> None:
         self.id = run_id
         self.attempt = 1
+        self.caller = "tester"
         self.cancelled: str | None = None
         self.resumed_from = Raw(resumed_from)
         self.readings: list[Reading] = []
@@ -28,6 +30,10 @@ class ScriptedRun:
         self.logs: list[tuple[str, str, str]] = []
         self.questions: list[Question] = []
         self.beats = 0
+        self.left: tuple[float | None, float] = (30.0, 300.0)  # the budget
+        self.waits: list[str | None] = []
+        self.calls: list[tuple[str, Raw, float]] = []
+        self.results: list[Result] = []
         self.events: list[str] = []
         self.asked = asyncio.Event()
         self._answers = list(answers)
@@ -57,6 +63,19 @@ class ScriptedRun:
             await asyncio.Event().wait()  # nobody answers
         await asyncio.sleep(0)
         return self._answers.pop(0)
+
+    def budget(self) -> tuple[float | None, float]:
+        return self.left
+
+    def waiting(self, message: str | None) -> None:
+        self._heard("waiting")
+        self.waits.append(message)
+
+    async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
+        self._heard("call")
+        self.calls.append((tool, arguments, weight))
+        await asyncio.sleep(0)
+        return self.results.pop(0)
 
     def _heard(self, what: str) -> None:
         assert threading.get_ident() == self._thread, f"{what} came from another thread"

@@ -14,7 +14,8 @@ from afoot.core.facts import Limits
 from afoot.errors import ToolError
 from afoot.providers.content import Content, ToolResult
 from afoot.providers.context import Context, current
-from afoot.providers.function import FunctionProvider, FunctionTool, Settings, tool
+from afoot.providers.function import FunctionProvider, FunctionTool, tool
+from afoot.providers.options import Settings
 from tests.providers.double import ScriptedRun, accept, call, decoded, text_of, until
 
 

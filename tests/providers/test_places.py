@@ -10,7 +10,8 @@ from msgspec import Raw
 
 from afoot.errors import ToolError
 from afoot.providers.context import Context
-from afoot.providers.function import FunctionProvider, Settings, tool
+from afoot.providers.function import FunctionProvider, tool
+from afoot.providers.options import Settings
 from tests.providers.double import ScriptedRun, call, decoded, text_of, until
 
 colour: ContextVar[str] = ContextVar("colour", default="none")

@@ -8,6 +8,8 @@ from msgspec import Raw, Struct
 
 from afoot.core.facts import (
     NOTHING,
+    Admitted,
+    Amended,
     Answered,
     Asked,
     CancelRequested,
@@ -22,6 +24,7 @@ from afoot.core.facts import (
     Started,
 )
 
+APPROVAL = "afoot_approval"  # the key of the question whether a call may start
 STEP = 1e-6  # small enough that a day of messages does not use up the tool's next whole number
 
 
@@ -42,6 +45,8 @@ class Call(Struct, eq=False):
     state: State = State.QUEUED
     seq: int = 1
     attempt: int = 0
+    begun: bool = False  # whether an attempt before this one had the request
+    admitted: Admitted | None = None
     started: float | None = None
     heard: float = 0.0  # 0: not since it was opened
     since: float | None = None  # on the clock since
@@ -55,6 +60,7 @@ class Call(Struct, eq=False):
     answers: dict[str, Answered] = {}
     partials: list[Raw] = []
     checkpoint: Raw = NOTHING
+    amended: Amended | None = None
     cancel: CancelRequested | None = None
     end: Finished | None = None
     released: Released | None = None
@@ -72,7 +78,20 @@ class Call(Struct, eq=False):
     @property
     def is_safe(self) -> bool:
         """Whether it may be run once more after its runner died (U4)."""
-        return self.opened.idempotent or self.opened.read_only
+        return self.opened.trusted and (self.opened.idempotent or self.opened.read_only)
+
+    @property
+    def arguments(self) -> Raw:
+        """What the tool gets: the caller's arguments, or what a hook made of them."""
+        return self.opened.arguments if self.amended is None else self.amended.arguments
+
+    @property
+    def approved(self) -> str:
+        """How it came to run: auto, allowlist, user; or none (A3)."""
+        was_asked = any(one.kind == "approval" and one.key == APPROVAL for one in self.questions.values())
+        if self.opened.approval != "ask" and not was_asked:
+            return self.opened.approval
+        return "user" if self.started is not None else "none"
 
     def on_clock(self, now: float) -> float:
         """Seconds this call has run, human time left out."""
@@ -135,9 +154,12 @@ def evolve(call: Call, fact: Fact) -> None:
     match fact:
         case Opened():
             raise ValueError(f"call {call.id} was opened twice")
+        case Amended() | Admitted():
+            _prepare(call, fact)
         case Started():
             call.spent_s += 0.0 if call.since is None else fact.at - call.since
             call.started = fact.at if call.started is None else call.started
+            call.begun = call.begun or (call.attempt > 0 and not fact.unsent)
             call.state, call.attempt, call.heard = State.RUNNING, fact.attempt, fact.at
             call.since = None if call.open else fact.at
         case Reported():
@@ -157,6 +179,13 @@ def evolve(call: Call, fact: Fact) -> None:
             call.open.clear()
         case Released():
             call.released = fact
+
+
+def _prepare(call: Call, fact: Amended | Admitted) -> None:
+    if isinstance(fact, Amended):
+        call.amended = fact
+    else:
+        call.admitted = fact
 
 
 def _report(call: Call, fact: Reported) -> None:

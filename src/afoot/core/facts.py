@@ -6,13 +6,18 @@ NOTHING = Raw()  # "no value": msgspec leaves out this very object when encoding
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
-    """The clocks of one call. `idle_s` None means that silence alone never ends it."""
+    """The clocks of one call. `idle_s` None means that silence alone never ends it.
+
+    `patient`: silence counts only once the tool has reported, as it does of servers that are not ours (C1).
+    """
 
     idle_s: float | None = 30.0
     ceiling_s: float = 300.0
     answer_s: float = 600.0
     queue_s: float = 60.0
     grace_s: float = 5.0
+    start_s: float = 60.0
+    patient: bool = False
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):
@@ -26,13 +31,15 @@ class Reading(Struct, frozen=True, omit_defaults=True):
 
 
 class Question(Struct, frozen=True, omit_defaults=True):
-    """Something a person, or the caller's model, is asked."""
+    """Something a person, or the caller's model, is asked; or that a call below this one asks somebody."""
 
     id: str
     key: str
-    kind: str  # form, url, sample, roots
+    kind: str  # form, url, sample, roots, approval, below
     message: str = ""
-    body: Raw = NOTHING  # form: the schema; url: the address; sample: the whole params
+    body: Raw = NOTHING  # form, approval: the schema; url: the address; sample: the whole params
+    to: str = ""  # caller or operator, if only one of them is asked
+    below: str = ""  # the question of a call below that this one stands for
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
@@ -80,6 +87,23 @@ class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     parent: str | None = None
     weight: float = 1.0
     digest: str = ""
+    approval: str = "auto"  # auto, allowlist, ask
+    trusted: bool = True  # whether what the tool says of itself counts
+
+
+class Amended(Struct, frozen=True, omit_defaults=True, tag="amended"):
+    """A hook changed the arguments before anything ran."""
+
+    at: float
+    arguments: Raw
+    by: str = ""
+
+
+class Admitted(Struct, frozen=True, omit_defaults=True, tag="admitted"):
+    """It has its slot; what it runs on is being started."""
+
+    at: float
+    what: str
 
 
 class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
@@ -88,6 +112,8 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     at: float
     attempt: int = 1
     where: str = ""
+    unsent: bool = False  # the attempt before never had the request
+    why: str = ""  # what ended the attempt before
 
 
 class Reported(Struct, frozen=True, omit_defaults=True, tag="reported"):
@@ -132,7 +158,7 @@ class CancelRequested(Struct, frozen=True, omit_defaults=True, tag="cancel_reque
     """Somebody, or a clock, wants the call to stop."""
 
     at: float
-    by: str  # caller, operator, disconnect, shutdown, idle, ceiling, answer
+    by: str  # caller, operator, parent, disconnect, shutdown, idle, ceiling, answer
     reason: str
 
 
@@ -152,7 +178,19 @@ class Released(Struct, frozen=True, omit_defaults=True, tag="released"):
     how: str = "stopped"  # stopped, grace
 
 
-Fact = Opened | Started | Reported | Logged | Asked | Answered | CancelRequested | Finished | Released
+Fact = (
+    Opened
+    | Amended
+    | Admitted
+    | Started
+    | Reported
+    | Logged
+    | Asked
+    | Answered
+    | CancelRequested
+    | Finished
+    | Released
+)
 
 
 class Entry(Struct, frozen=True):

@@ -1,10 +1,34 @@
-"""What the engine says for a tool that is silent: on whom a call waits, or how long it runs (T5)."""
+"""What the engine says for a tool: on whom a silent one waits, or how long it runs (T5); what is below it."""
+
+from msgspec import Struct
 
 from afoot.core.call import Call, State
 from afoot.core.facts import Fact, Finished, Opened, Reading, Started
 
 STALL_S = 10.0
 STALL_GAPS = 4
+
+
+class Child(Struct, frozen=True, omit_defaults=True):
+    """A call below another, as those are told of it who follow the one above (P8)."""
+
+    id: str
+    tool: str
+    state: str
+    outcome: str | None = None
+    progress: float | None = None
+    total: float | None = None
+    message: str | None = None
+    parent: str | None = None  # the call right above it, if that is not the one that is followed
+
+
+def brief(call: Call, above: str) -> Child:
+    """A call as it is told of to those who follow the one above."""
+    latest = call.latest
+    numbers = (None, None, None) if latest is None else (latest.progress, latest.total, latest.message)
+    parent = None if call.opened.parent == above else call.opened.parent
+    outcome = None if call.end is None else call.end.outcome
+    return Child(call.id, call.opened.tool, call.state.value, outcome, *numbers, parent)
 
 
 def waiting_on(call: Call) -> str | None:
@@ -44,8 +68,12 @@ _STAGES: dict[type[Fact], tuple[tuple[int, str], ...]] = {
 def _text(call: Call, now: float, heard: float) -> str:
     if call.open:
         question = next(iter(call.open.values()))
+        if question.kind == "approval":
+            return f"waiting for approval: {question.message}"
         return f"waiting for an answer: {question.message}" if question.message else "waiting for an answer"
     if call.state is State.QUEUED:
+        if call.admitted is not None:
+            return f"{call.admitted.what}, {now - call.admitted.at:.0f} s"
         return f"queued, {now - call.opened.at:.0f} s"
     if call.state is State.CANCELLING:
         return "cancelling"

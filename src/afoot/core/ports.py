@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Raw, Struct
 
+from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Entry, Limits, Question, Result, Sample
 
 
@@ -30,6 +31,7 @@ class Tool(Struct, frozen=True):
     definition: Raw  # {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons"}
     limits: Limits = Limits()
     concurrency: int = 0  # 0: no limit
+    server_concurrency: int = 0  # of all tools of its server together
     queue: int = 1000
     read_only: bool = False
     idempotent: bool = False
@@ -37,6 +39,11 @@ class Tool(Struct, frozen=True):
     lifecycle: str = "off"  # off, stages
     requires: Mapping[str, object] = {}
     digest: str = ""
+    inner: str = ""  # its name at its provider, where that is another
+    trusted: bool = True  # whether its annotations may lower what is asked, and let it run again
+    approval: str = ""  # auto, ask, off; empty: by what it is
+    starts: bool = False  # whether what runs it may have to be started first
+    plain: bool = True  # whether it starts at once: no approval, no slot, nothing to start
 
 
 class Report(Struct, frozen=True):
@@ -60,6 +67,9 @@ class Run(Protocol):
     def attempt(self) -> int: ...
 
     @property
+    def caller(self) -> str: ...
+
+    @property
     def cancelled(self) -> str | None: ...
 
     @property
@@ -75,8 +85,27 @@ class Run(Protocol):
 
     def ask(self, question: Question) -> Awaitable[Answer]: ...
 
+    def budget(self) -> tuple[float | None, float]:
+        """The idle limit, and the seconds that are left on the clock (C3)."""
+        ...
+
+    def waiting(self, message: str | None) -> None:
+        """Somebody is asked further down, and what; None: no more. The clocks stand still meanwhile (C3)."""
+        ...
+
+    def call(self, tool: str, arguments: Raw, weight: float) -> Awaitable[Result]:
+        """Call another tool below this call (P8); raises UnknownName, Refused, ToolError."""
+        ...
+
 
 Work = Callable[[Run], Awaitable[Result]]
+
+
+class Start(Struct, frozen=True):
+    """Something that is being started: `done` raises ToolError where it cannot be."""
+
+    what: str  # "starting server files"
+    done: Callable[[], Awaitable[None]]
 
 
 class Provider(Protocol):
@@ -88,7 +117,22 @@ class Provider(Protocol):
     def tools(self) -> Sequence[Tool]: ...
 
     def prepare(self, tool: str, arguments: Raw) -> Work:
-        """The work of one call, its arguments checked; raises ToolError.validation."""
+        """The work of one call, its arguments checked; raises ToolError.validation.
+
+        The work raises RunnerDied where what it ran on died: then it is known that nothing runs any more.
+        """
+        ...
+
+    def start(self, tool: str, caller: str) -> "Start | None":
+        """What must be up before this tool can run for this caller; None if everything is."""
+        ...
+
+
+class Hooks(Protocol):
+    """What somebody else wants to see, or have a say in, before a call starts (K1)."""
+
+    def before(self, call: Call, tool: Tool) -> Awaitable[Raw | None]:
+        """The arguments as they are to be, None if unchanged; raises ToolError.refused."""
         ...
 
 
@@ -120,6 +164,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     total: float | None = None
     message: str | None = None
     started: float | None = None
+    approved: str = ""  # user, allowlist, auto, none; empty: nobody wrote it down
 
 
 class Batch(Struct):

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from afoot.core.call import Call, State
 from afoot.core.facts import (
+    Admitted,
+    Amended,
     Answered,
     Asked,
     CancelRequested,
@@ -26,6 +28,8 @@ from afoot.errors import AlreadyAnswered, IllegalFact
 
 TRANSITIONS: dict[State, dict[type[Fact], State]] = {
     State.QUEUED: {
+        Amended: State.QUEUED,
+        Admitted: State.QUEUED,
         Asked: State.QUEUED,
         Answered: State.QUEUED,
         Started: State.RUNNING,
@@ -100,8 +104,8 @@ def _fired(call: Call, tick: Tick) -> tuple[Fact, ...]:
         return ()
     clock = first[1]
     message = _MESSAGES[clock](call.opened.limits)
-    if clock == "queue":
-        failure = Failure(message, "unavailable", "queue_limit", retryable=True, clock=clock)
+    if clock in ("queue", "start"):
+        failure = Failure(message, "unavailable", f"{clock}_limit", retryable=True, clock=clock)
         return (Finished(tick.now, "failed", failure=explained(call, failure, tick.now)),)
     failure = Failure(message, "timeout", f"{clock}_limit", retryable=call.is_safe, clock=clock)
     return (
@@ -116,14 +120,24 @@ def _first_clock(call: Call, heard: float) -> tuple[float, str] | None:
     if call.state is State.FINISHED or call.state is State.CANCELLING:
         return None
     if call.open:
-        return min(call.asked_at[key] for key in call.open) + limits.answer_s, "answer"
+        return min(call.asked_at[key] + _answer_s(call, key) for key in call.open), "answer"
     if call.state is State.QUEUED:
+        if call.admitted is not None:
+            return call.admitted.at + limits.start_s, "start"
         return max(call.opened.at, call.heard) + limits.queue_s, "queue"
     since = call.since if call.since is not None else call.heard
     ceiling = since + limits.ceiling_s - call.spent_s, "ceiling"
-    if limits.idle_s is None:
+    if limits.idle_s is None or (limits.patient and not (call.readings or call.contents)):
         return ceiling
     return min(ceiling, (max(call.heard, heard) + limits.idle_s, "idle"))
+
+
+def _answer_s(call: Call, question: str) -> float:
+    """How long a question may stay open; one that a call below asks ends that call first."""
+    limits = call.opened.limits
+    asked = call.open[question]
+    is_below = asked.kind == "below" or asked.below
+    return limits.answer_s + limits.grace_s if is_below else limits.answer_s
 
 
 # A timeout names the clock, its value and the setting that raises it (C1).
@@ -134,6 +148,7 @@ _MESSAGES: dict[str, Callable[[Limits], str]] = {
     "ceiling": lambda of: f"timed out: ran for {of.ceiling_s:g} s in all (ceiling; raise ceiling_s)",
     "answer": lambda of: f"timed out: no answer for {of.answer_s:g} s (answer limit; raise answer_s)",
     "queue": lambda of: f"no slot became free for {of.queue_s:g} s (queue limit; raise queue_limit_s)",
+    "start": lambda of: f"what it runs on did not start in {of.start_s:g} s (raise start_limit_s)",
 }
 
 
@@ -150,7 +165,7 @@ def _guard_answered(call: Call, wish: Answered) -> tuple[Fact, ...]:
 def _guard_started(call: Call, wish: Started) -> tuple[Fact, ...]:
     if wish.attempt != call.attempt + 1:
         raise IllegalFact(f"call {call.id}: attempt {wish.attempt} may not follow attempt {call.attempt}")
-    if call.attempt and not call.is_safe:
+    if call.attempt and not call.is_safe and not wish.unsent:
         raise IllegalFact(f"call {call.id} is not safe to repeat")
     return (wish,)
 

@@ -1,68 +1,57 @@
-"""Which tools there are, who runs them, and with which limits."""
+"""Which tools there are, under which names, and who runs them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 
-from msgspec import Struct
+from msgspec import Raw, json
 from msgspec.structs import replace
 
-from afoot.core.facts import Limits
 from afoot.core.ports import Provider, Tool
-from afoot.errors import UnknownName
+from afoot.engine.terms import Terms
+from afoot.errors import Ambiguous, Refused, UnknownName
 
-
-class Limiter(Struct, frozen=True):
-    """Settings for the limits of tools: per tool, per server, and a hard maximum for all (C3)."""
-
-    tools: Mapping[str, Mapping[str, float]] = {}
-    servers: Mapping[str, Mapping[str, float]] = {}
-    max_idle_s: float | None = None
-    max_ceiling_s: float | None = None
-
-    def settle(self, tool: Tool) -> Tool:
-        """The tool with the limits in force: the nearest setting wins, the maximum caps it."""
-        changes = {**self.servers.get(tool.server, {}), **self.tools.get(tool.name, {})}
-        limits = replace(tool.limits, **changes) if changes else tool.limits
-        return replace(tool, limits=lower(limits, self.max_idle_s, self.max_ceiling_s))
-
-
-def lower(limits: Limits, idle_s: float | None, ceiling_s: float | None) -> Limits:
-    """The same limits, lowered to these where they are higher; nothing is ever raised."""
-    if idle_s is None and ceiling_s is None:
-        return limits
-    idle = limits.idle_s
-    if idle_s is not None:
-        idle = idle_s if idle is None else min(idle, idle_s)
-    ceiling = limits.ceiling_s if ceiling_s is None else min(limits.ceiling_s, ceiling_s)
-    return replace(limits, idle_s=idle, ceiling_s=ceiling)
+OWN = "local"  # whose tools keep their names
+LONGEST = 64  # characters of a name that every host takes
 
 
 class Catalog:
     """The tools on offer, by name. `version` rises with every change, and listeners are told."""
 
-    def __init__(self, limiter: Limiter | None = None) -> None:
-        self._limiter = limiter or Limiter()
+    def __init__(self, terms: Terms | None = None) -> None:
+        self.terms = terms or Terms()
         self._providers: dict[str, Provider] = {}
         self.known: dict[str, tuple[Provider, Tool]] = {}  # every tool, and who runs it
+        self._off: set[str] = set()
         self._listeners: list[Callable[[], object]] = []
         self.version = 0
 
     def put(self, provider: Provider) -> None:
         """Offer a provider's tools, in place of an older provider of the same name."""
         self._providers[provider.name] = provider
-        self._renew()
+        self.renew()
 
     def remove(self, name: str) -> None:
         """Offer a provider's tools no more; raises UnknownName."""
         if self._providers.pop(name, None) is None:
             raise UnknownName("server", name, self._providers)
-        self._renew()
+        self.renew()
 
     def get(self, name: str) -> tuple[Provider, Tool]:
-        """A tool and who runs it; raises UnknownName with the nearest names."""
-        try:
+        """A tool and who runs it, by its name or as server/name; raises UnknownName, Ambiguous, Refused."""
+        if name in self.known:
             return self.known[name]
-        except KeyError:
-            raise UnknownName("tool", name, self.known) from None
+        meant = [found for found in self.known.values() if name in _other_names(found[1])]
+        if len(meant) == 1:
+            return meant[0]
+        if meant:
+            raise Ambiguous("tool", name, [tool.name for _, tool in meant])
+        if name in self._off:
+            raise Refused(f'tool {name} is switched off (approval = "off")')
+        server, slash, _ = name.partition("/")
+        if slash and server not in self._providers:
+            raise UnknownName("server", server, self._providers)
+        raise UnknownName("tool", name, [*self.known, *(tool.inner for tool in self if tool.inner)])
 
     def __iter__(self) -> Iterator[Tool]:
         return iter([tool for _, tool in self.known.values()])
@@ -72,13 +61,44 @@ class Catalog:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _renew(self) -> None:
-        self.known = dict(self._entries(self._providers.values()))
+    def renew(self) -> None:
+        """Take in what providers offer now, on the terms in force."""
+        known, self._off = dict[str, tuple[Provider, Tool]](), set[str]()
+        for provider, tool in self._named():
+            settled = self.terms.settle(tool)
+            if settled.approval == "off":
+                self._off |= {tool.name, *_other_names(tool)}
+            else:
+                known[tool.name] = provider, settled
+        self.known = known
         self.version += 1
         for listener in list(self._listeners):
             listener()
 
-    def _entries(self, providers: Iterable[Provider]) -> Iterator[tuple[str, tuple[Provider, Tool]]]:
-        for provider in providers:
-            for tool in provider.tools():
-                yield tool.name, (provider, self._limiter.settle(tool))
+    def _named(self) -> Iterator[tuple[Provider, Tool]]:
+        """Every tool under a name of its own: where names collide, those of servers get a prefix (U3)."""
+        offered = [(provider, tool) for provider in self._providers.values() for tool in provider.tools()]
+        times = Counter(tool.name for _, tool in offered)
+        taken = {tool.name for provider, tool in offered if times[tool.name] == 1 or provider.name == OWN}
+        for provider, tool in offered:
+            if tool.name not in taken or (times[tool.name] > 1 and provider.name != OWN):
+                tool = _prefixed(tool, taken)
+                taken.add(tool.name)
+            yield provider, tool
+
+
+def _prefixed(tool: Tool, taken: set[str]) -> Tool:
+    """The tool under a name that says whose it is."""
+    server = re.sub(r"[^A-Za-z0-9_-]", "_", tool.server)
+    name = f"{server[: max(8, LONGEST - 2 - len(tool.name))]}__{tool.name}"
+    number = 2
+    while name in taken:
+        name, number = f"{name.removesuffix(f'_{number - 1}')}_{number}", number + 1
+    definition = {**json.decode(tool.definition), "name": name}
+    return replace(tool, name=name, inner=tool.name, definition=Raw(json.encode(definition)))
+
+
+def _other_names(tool: Tool) -> set[str]:
+    """How else a tool may be called: with its server, and by its own name where it has another here."""
+    own = tool.inner or tool.name
+    return {f"{tool.server}/{own}", own}

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from math import inf
 
+from afoot.core.call import State
 from afoot.core.rules import due
 from afoot.engine.live import Live, LoopClock
 
@@ -15,8 +16,11 @@ def arm(live: Live, clock: LoopClock, tick: Callable[[Live], None]) -> None:
     if live.timer is not None:
         live.timer.cancel()
         live.timer = None
-    when = due(live.call, live.heard)
+    call = live.call
+    when = due(call, live.heard)
     live.due = inf if when is None else when
+    if call.opened.limits.patient and call.state is State.RUNNING and not (call.readings or call.contents):
+        live.due = 0.0  # its first report begins another clock
     if when is not None:
         live.timer = clock.at(when, lambda: tick(live))
 

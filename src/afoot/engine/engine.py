@@ -7,7 +7,6 @@ from math import inf
 from secrets import token_hex
 from typing import Self
 
-from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from afoot.core.call import Call, State, evolve
@@ -24,30 +23,25 @@ from afoot.core.facts import (
     Reported,
     Started,
 )
-from afoot.core.ports import Journal
+from afoot.core.ports import Hooks, Journal
 from afoot.core.rules import Tick, decide, explained
 from afoot.engine import questions
-from afoot.engine.catalog import Catalog, lower
-from afoot.engine.deadlines import arm, arm_grace
-from afoot.engine.endings import failed, is_new
+from afoot.engine.admission import admit, revive
+from afoot.engine.catalog import Catalog
+from afoot.engine.deadlines import arm
+from afoot.engine.endings import failed
 from afoot.engine.live import Follower, Live, LoopClock, supervise
+from afoot.engine.policy import Policy
 from afoot.engine.recorder import Recorder
 from afoot.engine.slots import Slots
+from afoot.engine.stopping import grace_over, stop
+from afoot.engine.submission import Submission, special
+from afoot.engine.terms import lower
+from afoot.engine.trees import Trees
 from afoot.engine.watch import Watcher
-from afoot.errors import Refused, UnknownName
+from afoot.errors import Refused, RunnerDied, UnknownName
 
 YOUNG_S = 0.05  # a call gets its timer at this age, unless its clocks are as short
-
-
-class Submission(Struct, frozen=True):
-    """What a caller wants run. Limits can only be lowered here (C3)."""
-
-    tool: str
-    arguments: Raw = Raw(b"{}")
-    caller: str = "local"
-    idle_s: float | None = None
-    ceiling_s: float | None = None
-    answers: dict[str, Answer] = {}  # to questions not asked yet, by key
 
 
 class Engine:
@@ -55,6 +49,7 @@ class Engine:
 
     clock: LoopClock
     recorder: Recorder
+    hooks: Hooks | None = None
     _loop: asyncio.AbstractEventLoop
 
     def __init__(self, journal: Journal, catalog: Catalog | None = None, slots: Slots | None = None) -> None:
@@ -63,9 +58,12 @@ class Engine:
         self.require_history = False
         self.write_ahead = False  # whether a tool runs only once it is on record that it does
         self.max_result_bytes, self.max_data_bytes, self.max_questions = 32 * 1024 * 1024, 64 * 1024, 100
+        self.max_attempts = 3
+        self.policy, self.trees = Policy(), Trees(self)
+        self.reporters: set[str] = set()  # tools that are known to report (C1)
         self.closing: str | None = None
         self.watchers: list[Watcher] = []
-        self._slots = slots or Slots()
+        self.slots = slots or Slots()
         self._live: dict[str, Live] = {}
         self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
         self.aging, self.unstopped = False, 0  # tools that ran on after their grace
@@ -83,7 +81,7 @@ class Engine:
             grace_s = max(live.call.opened.limits.grace_s for live in self.calls())
             await asyncio.wait(tasks, timeout=grace_s)
         for live in self.calls():
-            self._grace_over(live)
+            grace_over(self, live)
         await self.recorder.close()
 
     def __getitem__(self, call_id: str) -> Live:
@@ -105,10 +103,8 @@ class Engine:
 
     def submit(self, want: Submission) -> Live:
         """Open a call and start it as soon as it may; raises UnknownName, Refused."""
-        if self.closing is not None:
-            raise Refused(f"no new calls: {self.closing}")
-        if self.require_history and self.recorder.degraded is not None:
-            raise Refused(f"no new calls while the history cannot be written: {self.recorder.degraded}", 5.0)
+        if self.closing is not None or (self.require_history and self.recorder.degraded is not None):
+            raise self._refusal()
         provider, tool = self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
         is_lowered = want.idle_s is not None or want.ceiling_s is not None
         limits = lower(tool.limits, want.idle_s, want.ceiling_s) if is_lowered else tool.limits
@@ -116,22 +112,31 @@ class Engine:
             self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
             tool.read_only, tool.idempotent, digest=tool.digest,
         )  # fmt: skip
+        is_free = tool.plain and not (tool.concurrency or self.slots.per_server or self.hooks)
+        if not tool.plain or want.parent is not None:
+            opened = special(self, want, tool, opened)
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
-        live = self._live[call.id] = Live(call, tool, given=dict(want.answers))
+        live = self._live[call.id] = Live(call, tool, given=dict(want.answers), can_ask=want.can_ask)
+        if want.parent is not None:
+            self.trees.join(live)
         try:
-            live.work = provider.prepare(tool.name, want.arguments)
+            live.provider, live.work = provider, provider.prepare(tool.inner or tool.name, want.arguments)
         except Exception as error:  # an author's own check of arguments may raise anything
             self.recorder.fact(Entry(call.id, 1, opened), live)
             self.end(live, self.ending(live, "failed", failed(live, error)))
             return live
-        is_free = not (tool.concurrency or self._slots.per_server)
         if is_free and not self.write_ahead:
             # Before its first fact: the write then comes right behind the tool's first step, and has it all.
             live.task = self._loop.create_task(supervise(self, live))
         self.recorder.fact(Entry(call.id, 1, opened), live)
         (self.start if is_free else self.admit)(live)
         return live
+
+    def _refusal(self) -> Refused:
+        if self.closing is not None:
+            return Refused(f"no new calls: {self.closing}")
+        return Refused(f"no new calls while the history cannot be written: {self.recorder.degraded}", 5.0)
 
     def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
         """The door: what may follow is decided, taken in, and recorded; it is seen once it is recorded."""
@@ -154,7 +159,7 @@ class Engine:
         if live.call.state in (State.CANCELLING, State.FINISHED):
             return
         self.commit(live, CancelRequested(self.clock.now(), by, reason))
-        self._stop(live)
+        stop(self, live)
 
     async def ask(self, live: Live, question: Question) -> Answer:
         """Open a question and wait for its answer; a known key is answered at once."""
@@ -187,10 +192,14 @@ class Engine:
         if call.released is not None:
             return
         self.commit(live, Released(self.clock.now(), how))
-        if live.tool.concurrency or self._slots.per_server:
-            self._slots.free(live)
-            while self.closing is None and (waiting := self._slots.next()) is not None:
-                self.start(waiting)
+        if self.slots.holders:
+            self.slots.free(live)
+            while self.closing is None and self.slots.next() is not None:
+                pass  # it was told, and goes on by itself
+        if live.parent is not None or live.below is not None:
+            self.trees.ended(live)
+        if live.tool.limits.patient and (call.readings or call.contents):
+            self.reporters.add(live.tool.name)
 
     def cancelled(self, live: Live) -> Finished:
         """The end of a call that was told to stop."""
@@ -205,7 +214,7 @@ class Engine:
     async def idle(self, within_s: float) -> None:
         """Return when no call lives any more, or the time is over."""
         if self._live:
-            self._emptied = self._loop.create_future()
+            self._emptied = self._emptied or self._loop.create_future()  # one for all who wait
             await asyncio.wait([self._emptied], timeout=within_s)
 
     def close(self, reason: str) -> None:
@@ -215,33 +224,36 @@ class Engine:
             self.cancel(live, "shutdown", reason)
 
     def admit(self, live: Live) -> None:
-        """Start a call, or let it wait for its slot."""
-        if self._slots.take(live):
+        """Bring a call to its start: hooks, approval, slot, and what it runs on."""
+        asks = live.call.opened.approval == "ask" or live.call.questions  # also one that was remembered
+        if not (asks or self.hooks or live.tool.starts) and self.slots.take(live):
             self.start(live)
-        elif self._slots.wait(live):
-            arm(live, self.clock, self.tick)
         else:
-            text = f"the queue of tool {live.tool.name} is full ({live.tool.queue} calls); try again later"
-            failure = Failure(text, "unavailable", "queue_full", retryable=True)
-            self.end(live, self.ending(live, "failed", failure))
+            live.task = self._loop.create_task(admit(self, live))
 
-    def start(self, live: Live) -> None:
+    def start(self, live: Live, *, unsent: bool = False, why: str = "") -> None:
         """Begin the next attempt; it must have its slot. What was answered to the last is not asked again."""
         if live.call.attempt:
             live.given = {**questions.recorded(live.call), **live.given}
         now = live.heard = self.clock.now()
-        self.commit(live, Started(now, live.call.attempt + 1))
+        self.commit(live, Started(now, live.call.attempt + 1, unsent=unsent, why=why))
         limits = live.call.opened.limits
         live.due = now + min(limits.ceiling_s, inf if limits.idle_s is None else limits.idle_s)
-        if limits.ceiling_s < 1 or (limits.idle_s is not None and limits.idle_s < 1):
+        if limits.patient:
+            live.due = 0.0  # its first report begins another clock
+        if live.timer or limits.ceiling_s < 1 or (limits.idle_s is not None and limits.idle_s < 1):
             arm(live, self.clock, self.tick)
         self.young[id(live)] = partial(self.tick, live, young=True)
         if not self.aging:
             self.age()
-        if self.write_ahead:
+        if live.task is None and self.write_ahead:
             self.recorder.then(lambda: self._launch(live))
         elif live.task is None:
             live.task = self._loop.create_task(supervise(self, live))
+
+    async def revived(self, live: Live, died: RunnerDied) -> Finished | None:
+        """What ran a tool died: None once it runs again, else its end (U4)."""
+        return await revive(self, live, died)
 
     def _launch(self, live: Live) -> None:
         if live.call.state is State.RUNNING:
@@ -262,25 +274,12 @@ class Engine:
         """A timer of this call fired: apply its clocks, or set it anew. The young may have one already."""
         if young and live.timer is not None:
             return
-        if not self.commit(live, Tick(self.clock.now(), live.heard)):
-            arm(live, self.clock, self.tick)
-        else:
-            self._stop(live)
-
-    def _stop(self, live: Live) -> None:
-        if live.task is not None and is_new(live.task):
-            live.task.cancel()  # it was never entered, so nothing in it can say that it ended
-            live.task = None
-        if live.task is None:
-            self._grace_over(live)
+        if self.commit(live, Tick(self.clock.now(), live.heard)):
+            stop(self, live)
             return
-        cancel = live.call.cancel
-        arm_grace(live, self.clock, self._grace_over)
-        live.task.cancel(cancel.reason if cancel else None)
-
-    def _grace_over(self, live: Live) -> None:
-        self.unstopped += live.task is not None
-        self.end(live, self.cancelled(live), "grace" if live.task is not None else "stopped")
+        arm(live, self.clock, self.tick)
+        if not live.due:  # a first report is being noted: the clock it begins can be set only after it
+            self._loop.call_soon(arm, live, self.clock, self.tick)
 
     def _publish(self, entries: list[Entry], was_recorded: bool) -> None:
         for entry in entries:
@@ -296,5 +295,6 @@ class Engine:
                 watcher.see(entry)
             if type(entry.fact) is Released:
                 del self._live[entry.call]
-        if not self._live and self._emptied is not None and not self._emptied.done():
+        if not self._live and self._emptied is not None:
             self._emptied.set_result(None)
+            self._emptied = None

@@ -25,18 +25,19 @@ from afoot.core.facts import (
     Reading,
     Released,
     Reported,
+    Result,
 )
-from afoot.core.ports import Clock, Handle, Report, Tool, Work
+from afoot.core.ports import Clock, Handle, Provider, Report, Tool, Work
 from afoot.engine.endings import bad, crashed, fitting, told, too_large
-from afoot.errors import ToolError
+from afoot.engine.watch import Taken
+from afoot.errors import RunnerDied, ToolError
 
 if TYPE_CHECKING:
     from afoot.engine.engine import Engine
+    from afoot.engine.trees import Below
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
 SAMPLE_S = 1.0  # at most one reading a second goes into the history
-
-_ENDS = (Finished, Released)
 
 log = logging.getLogger("afoot.engine")
 
@@ -70,6 +71,7 @@ class Live(Struct, eq=False):
     sampled: float = 0.0
     left_out: int = 0
     late_at: float = 0.0
+    late: int = 0  # lines that it has logged since its end
     recorded: int = 0  # the seq of the last fact that may be seen
     unrecorded: bool = False
     backlog: deque[Entry] = field(default_factory=partial(deque, maxlen=BACKLOG))
@@ -81,13 +83,12 @@ class Live(Struct, eq=False):
     series: Series = field(default_factory=Series)  # the numbers that callers have been sent (P4)
     round: int = 0
     attached: int = 0  # requests of the newest round that follow this call
-
-
-class Taken(Struct, frozen=True):
-    """What is new to a follower, in the order it happened; `gap` counts facts it was too slow for."""
-
-    items: list[Fact | Reading]
-    gap: int = 0
+    told: tuple[int, int] = (0, 0)  # how many facts and readings the request before had taken
+    provider: Provider | None = None
+    gate: asyncio.Future[None] | None = None  # opened when it has its slot
+    can_ask: bool = False  # whether its caller can be asked with a form
+    parent: "Live | None" = None
+    below: "Below | None" = None  # once it has called a tool itself
 
 
 class Follower:
@@ -150,7 +151,7 @@ class Follower:
                 newest = list[Fact | Reading](live.readings)[-fresh:]
             merged: list[Fact | Reading] = []
             for fact in facts:  # at the same instant a reading comes after what opened, before what ended
-                while newest and (newest[0].at < fact.at or type(fact) in _ENDS):
+                while newest and (newest[0].at < fact.at or type(fact) in (Finished, Released)):
                     merged.append(newest.pop(0))
                 merged.append(fact)
             facts = merged + newest
@@ -183,14 +184,24 @@ class Attempt(Struct, eq=False):
 
     @property
     def cancelled(self) -> str | None:
-        cancel = self.live.call.cancel
-        return None if cancel is None else cancel.reason
+        return None if (cancel := self.live.call.cancel) is None else cancel.reason
 
     @property
     def resumed_from(self) -> Raw:
         return self.live.call.checkpoint
 
-    def report(self, progress: float | None, total: float | None, message: str | None) -> None:
+    @property
+    def caller(self) -> str:
+        return self.live.call.opened.caller
+
+    def budget(self) -> tuple[float | None, float]:
+        """The idle limit, and the seconds left on the clock (C3)."""
+        limits, call = self.live.call.opened.limits, self.live.call
+        return limits.idle_s, limits.ceiling_s - call.on_clock(self.engine.clock.now())
+
+    def report(
+        self, progress: float | None, total: float | None, message: str | None, *, source: str = "tool"
+    ) -> None:
         """Note a reading: seen at once, sampled into the history; nothing waits, nothing is encoded."""
         live, call = self.live, self.live.call
         now = self.engine.clock.now()
@@ -200,7 +211,7 @@ class Attempt(Struct, eq=False):
             self.content(Report(progress, total, message))
             return
         live.heard = now
-        reading = Reading(now, progress, total, message)
+        reading = Reading(now, progress, total, message, source)
         call.latest = reading
         call.readings += 1
         if live.readings is not None:
@@ -211,6 +222,8 @@ class Attempt(Struct, eq=False):
             live.left_out += 1
         for follower in live.watchers:
             follower.notice(now)
+        if live.parent is not None or live.below is not None:
+            self.engine.trees.reported(live, reading)
 
     def content(self, report: Report) -> None:
         """Record a report that is more than numbers, or that comes too late."""
@@ -224,6 +237,8 @@ class Attempt(Struct, eq=False):
         numbers = fit.progress, fit.total, fit.message
         fact = Reported(now, self.attempt, *numbers, fit.data, fit.partial, fit.checkpoint)
         self.engine.commit(live, fact)
+        if live.parent is not None or live.below is not None:
+            self.engine.trees.reported(live, fact)
 
     def alive(self) -> None:
         """A heartbeat: it re-arms the idle limit and is no advance (C5)."""
@@ -236,14 +251,24 @@ class Attempt(Struct, eq=False):
             self.engine.tick(live)
         if live.call.end is None and live.call.attempt == self.attempt:
             live.heard = now
+            if live.parent is not None:
+                self.engine.trees.heard(live, now)
         return now
 
     def log(self, text: str, level: str, logger: str) -> None:
-        if self.live.call.started is not None:
-            self.engine.commit(self.live, Logged(self.engine.clock.now(), text, level, logger))
+        live = self.live
+        live.late += live.call.end is not None
+        if live.call.started is not None and live.late <= BACKLOG // 2:  # a runaway tool fills no history
+            self.engine.commit(live, Logged(self.engine.clock.now(), text, level, logger))
 
     async def ask(self, question: Question) -> Answer:
         return await self.engine.ask(self.live, question)
+
+    def waiting(self, message: str | None) -> None:
+        self.engine.trees.waiting(self.live, message)
+
+    async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
+        return await self.engine.trees.call(self.live, tool, arguments, weight)
 
 
 async def supervise(engine: "Engine", live: Live) -> None:
@@ -254,6 +279,11 @@ async def supervise(engine: "Engine", live: Live) -> None:
         result = await live.work(Attempt(engine, live, call.attempt))
     except asyncio.CancelledError:
         end = engine.cancelled(live)
+    except RunnerDied as died:
+        end = await engine.revived(live, died)
+        if end is None:
+            await supervise(engine, live)
+            return
     except ToolError as error:
         end = engine.ending(live, "failed", told(error))
     except (Exception, SystemExit) as error:

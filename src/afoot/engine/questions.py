@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 from msgspec import Raw, json
@@ -12,6 +12,7 @@ from afoot.core.call import Call, State
 from afoot.core.facts import Answer, Answered, Asked, Question
 from afoot.engine.deadlines import arm
 from afoot.engine.live import Live
+from afoot.engine.review import decided
 from afoot.errors import ToolError, UnknownName
 
 if TYPE_CHECKING:
@@ -26,14 +27,26 @@ def check(question: Question, answer: Answer) -> Answer:
         raise ToolError.validation(
             f"answer.action: must be one of {', '.join(ACTIONS)}, not {answer.action!r}"
         )
+    if question.kind == "approval":
+        decided(answer)
     if answer.action != "accept" or question.kind != "form":
         return answer
-    content = json.decode(answer.content) if answer.content else {}
+    try:
+        content = json.decode(answer.content) if answer.content else {}
+    except RecursionError:
+        raise ToolError.validation("content: nested too deep") from None
     schema = json.decode(question.body) if question.body else {"type": "object"}
-    faults = [fault(error) for error in jsonschema_rs.validator_for(schema).iter_errors(content)]
-    if faults:
+    if faults := [fault(error) for error in misfits(schema, content)]:
         raise ToolError.validation("; ".join(faults))
     return Answer("accept", answer.content or Raw(b"{}"), answer.by)
+
+
+def misfits(schema: dict[str, Any], content: object) -> list[jsonschema_rs.ValidationError]:
+    """Where the content does not fit; anything fits a schema that is none. Nothing is fetched for one."""
+    try:
+        return list(jsonschema_rs.validator_for(schema, offline=True).iter_errors(content))
+    except Exception:  # a server may ask with any schema, and the library raises many things
+        return []
 
 
 def fault(error: jsonschema_rs.ValidationError) -> str:
@@ -56,19 +69,31 @@ async def ask(engine: "Engine", live: Live, question: Question) -> Answer:
     call = live.call
     if len(call.questions) >= engine.max_questions:
         raise ToolError.refused(f"over {engine.max_questions} questions in one call (raise max_questions)")
-    known = live.given.pop(question.key, None)
+    # An approval is given for a call that is known (A6), and the operator's answer comes from the operator.
+    known = None if question.kind == "approval" or question.to else live.given.pop(question.key, None)
+    if question.kind in ("sample", "roots") and call.opened.caller == "operator":
+        known = Answer("decline", by="engine")  # who called it has no model, and no roots
     question = replace(question, id=f"{call.id}.{len(call.questions) + 1}")
     engine.commit(live, Asked(engine.clock.now(), question))
+    if live.parent is not None:
+        engine.trees.asked(live, question)
     if known is not None:
         with suppress(ToolError):  # where it does not fit after all, the question stays open
             return _settle(engine, live, question, known)
+    return await wait(engine, live, question)
+
+
+async def wait(engine: "Engine", live: Live, question: Question) -> Answer:
+    """Wait for the answer to a question that is open; where nobody waits any more, it is closed."""
+    call = live.call
     arm(live, engine.clock, engine.tick)
     waiter = live.waiters[question.id] = asyncio.get_running_loop().create_future()
     try:
         return await waiter
     finally:
         live.waiters.pop(question.id, None)
-        if question.id in call.open and call.state is State.RUNNING:  # the tool waits for it no more
+        # Whoever asked waits for it no more.
+        if question.id in call.open and call.state in (State.RUNNING, State.QUEUED):
             _settle(engine, live, question, Answer("cancel", by="tool"))
 
 
@@ -77,6 +102,11 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
     question = live.call.questions.get(question_id)
     if question is None:
         raise UnknownName("question", question_id, live.call.questions)
+    if question.below and question_id in live.call.open:  # whoever really asks is answered, and then this
+        engine.answer(question.below, given)
+        return False
+    if question.kind == "below":
+        raise ToolError.refused("it is asked further down, and can only be answered there")
     checked = _settle(engine, live, question, given)
     waiter = live.waiters.get(question_id)
     if waiter is not None and not waiter.done():
@@ -88,5 +118,7 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
 def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> Answer:
     checked = check(question, given) if question.id in live.call.open else given
     engine.commit(live, Answered(engine.clock.now(), question.id, checked))
+    if live.parent is not None:
+        engine.trees.answered(live, question.id, checked)
     arm(live, engine.clock, engine.tick)
     return checked

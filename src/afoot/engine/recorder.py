@@ -48,7 +48,10 @@ class Recorder:
             call, opened, latest = live.call, live.call.opened, live.call.latest or _NO_READING
             self._batch.rows[call.id] = Row(
                 call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
-                end.outcome, end.at, latest.progress, latest.total, latest.message, call.started,
+                end.outcome, end.at,
+                latest.progress and float(latest.progress),  # a whole number may be too large for a store
+                latest.total and float(latest.total), latest.message,
+                call.started, call.approved if call.questions else opened.approval.replace("ask", "none"),
             )  # fmt: skip
         if not self._scheduled:
             self._scheduled = True
@@ -66,6 +69,12 @@ class Recorder:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
+
+    async def recorded(self) -> None:
+        """Wait until the facts that are still on their way are there."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.then(lambda: done.done() or done.set_result(None))
+        await done
 
     def then(self, action: Callable[[], object]) -> None:
         """Do something once all facts so far are recorded."""

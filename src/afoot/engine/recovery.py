@@ -5,11 +5,11 @@ import logging
 from msgspec import Raw
 
 from afoot.core.call import Call, fold
-from afoot.core.facts import Entry, Failure
+from afoot.core.facts import Answer, Answered, Entry, Failure, Finished
 from afoot.core.ports import Tool
 from afoot.engine.deadlines import arm
 from afoot.engine.engine import Engine
-from afoot.engine.live import Live
+from afoot.engine.live import BACKLOG, Live
 from afoot.errors import UnknownName
 
 log = logging.getLogger("afoot.engine")
@@ -32,8 +32,17 @@ async def recover(engine: Engine) -> None:
         live = await recall(engine, call_id)
         engine.adopt(live)
         call = live.call
-        if call.is_safe and call.cancel is None and call.questions and _equip(engine, live):
-            arm(live, engine.clock, engine.tick) if call.open else engine.admit(live)
+        if (
+            call.cancel is None
+            and _waits(call)
+            and not await _is_below(engine, call)
+            and _equip(engine, live)
+        ):
+            _close_mirrors(engine, live)
+            if call.open and call.started is not None:
+                arm(live, engine.clock, engine.tick)
+            else:
+                engine.admit(live)
         else:
             outcome = _fate(live.call)
             engine.end(live, engine.ending(live, outcome, _explain(live.call, outcome)))
@@ -43,9 +52,31 @@ def remembered(entries: list[Entry]) -> Live:
     """The call that these entries tell of."""
     call = fold(entries[0].call, (entry.fact for entry in entries))
     live = Live(call, Tool(call.opened.tool, call.opened.server, Raw(b"{}")))
-    live.backlog.extend(entries)
+    end = next((at for at, entry in enumerate(entries, 1) if type(entry.fact) is Finished), len(entries))
+    live.backlog.extend(entries[: end + BACKLOG - 1])  # what came long after its end may not push that out
     live.recorded = call.seq
     return live
+
+
+def _waits(call: Call) -> bool:
+    """Whether a person was asked and it may go on: it has not begun, or is safe to repeat (Q1 h, H4)."""
+    if call.started is None:
+        return any(one.kind == "approval" for one in call.questions.values())
+    return call.is_safe and bool(call.questions)
+
+
+async def _is_below(engine: Engine, call: Call) -> bool:
+    """Whether a call of ours made it: that one has died too, or calls it anew."""
+    parent = call.opened.parent
+    return parent is not None and bool(await engine.journal.facts(parent))
+
+
+def _close_mirrors(engine: Engine, live: Live) -> None:
+    """What calls below asked is not asked any more: they are over."""
+    for one in list(live.call.open.values()):
+        if one.kind == "below" or one.below:
+            answer = Answer("cancel", by="engine")
+            engine.commit(live, Answered(engine.clock.now(), one.id, answer))
 
 
 def _fate(call: Call) -> str:
@@ -62,7 +93,8 @@ def _equip(engine: Engine, live: Live) -> bool:
     """Give a remembered call its work again, if its tool is still the same."""
     try:
         provider, tool = engine.catalog.get(live.call.opened.tool)
-        live.work, live.tool = provider.prepare(tool.name, live.call.opened.arguments), tool
+        live.provider, live.tool = provider, tool
+        live.work = provider.prepare(tool.inner or tool.name, live.call.arguments)
     except Exception as error:  # an author's own check of arguments may raise anything
         log.warning("call %s cannot be run again: %s", live.call.id, error)
         return False

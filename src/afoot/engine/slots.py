@@ -10,22 +10,21 @@ class Slots:
     """Counts running calls by tool and by server, and keeps the line of those that wait."""
 
     def __init__(self, per_server: int = 0) -> None:
-        self.per_server = per_server  # 0: no limit
+        self.per_server = per_server  # for servers without a limit of their own; 0: no limit
         self._taken: dict[str, int] = {}
-        self._holders: set[str] = set()  # calls; one that was recovered has no slot to give back
+        self.holders: set[str] = set()  # calls; one that was recovered has no slot to give back
         self._line: deque[Live] = deque()
 
     def take(self, live: Live) -> bool:
         """Take a slot for this call, if its tool and its server have one."""
-        tool = live.tool
-        if not (tool.concurrency or self.per_server):
-            return True
         keys = self._keys(live)
+        if not keys:
+            return True
         if any(self._taken.get(key, 0) >= limit for key, limit in keys):
             return False
         for key, _ in keys:
             self._taken[key] = self._taken.get(key, 0) + 1
-        self._holders.add(live.call.id)
+        self.holders.add(live.call.id)
         return True
 
     def wait(self, live: Live) -> bool:
@@ -38,8 +37,8 @@ class Slots:
 
     def free(self, live: Live) -> None:
         """Give this call's slot back, if it has one."""
-        if live.call.id in self._holders:
-            self._holders.remove(live.call.id)
+        if live.call.id in self.holders:
+            self.holders.remove(live.call.id)
             for key, _ in self._keys(live):
                 self._taken[key] -= 1
 
@@ -50,10 +49,13 @@ class Slots:
                 self._line.remove(live)
             elif self.take(live):
                 self._line.remove(live)
+                if live.gate is not None and not live.gate.done():
+                    live.gate.set_result(None)
                 return live
         return None
 
     def _keys(self, live: Live) -> list[tuple[str, int]]:
         tool = live.tool
-        keys = [(f"tool:{tool.name}", tool.concurrency), (f"server:{tool.server}", self.per_server)]
+        of_server = tool.server_concurrency or self.per_server
+        keys = [(f"tool:{tool.name}", tool.concurrency), (f"server:{tool.server}", of_server)]
         return [(key, limit) for key, limit in keys if limit]

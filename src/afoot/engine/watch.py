@@ -1,12 +1,21 @@
-"""Somebody who watches everything: which facts came since it last looked."""
+"""Somebody who watches: what came since it last looked, of one call or of all."""
 
 from collections import deque
 from collections.abc import Callable
 from typing import Self
 
-from afoot.core.facts import Entry
+from msgspec import Struct
+
+from afoot.core.facts import Entry, Fact, Reading
 
 KEPT = 10_000  # facts kept for a watcher that lags; the oldest go first, and the history has them
+
+
+class Taken(Struct, frozen=True):
+    """What is new to a follower, in the order it happened; `gap` counts facts it was too slow for."""
+
+    items: list[Fact | Reading]
+    gap: int = 0
 
 
 class Watcher:

@@ -1,29 +1,30 @@
-"""Questions asked off the engine's loop: opened there for whoever waits in a thread or on another loop."""
+"""Questions and calls made off the engine's loop, for whoever waits in a thread or on another loop."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from typing import Any, TypeVar
 
-from afoot.core.facts import Answer, Question
-from afoot.core.ports import Run
 from afoot.errors import ToolError
 from afoot.providers.lane import Lane
 
+_T = TypeVar("_T")
+
 
 class Asking:
-    """The questions of one call that are waited for elsewhere."""
+    """What one call asked for that is waited for elsewhere."""
 
-    __slots__ = ("_lane", "_run", "_stopped", "_tasks")
+    __slots__ = ("_lane", "_stopped", "_tasks")
 
-    def __init__(self, run: Run, lane: Lane) -> None:
-        self._run = run
+    def __init__(self, lane: Lane) -> None:
         self._lane = lane
         self._stopped: str | None = None
-        self._tasks: set[asyncio.Task[Answer]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    def ask(self, call: object, question: Question) -> "Future[Answer]":
+    def ask(self, call: object, start: Callable[[], Awaitable[_T]]) -> "Future[_T]":
         """From any thread; the future raises ToolError.cancelled once the call is stopped."""
-        answer: Future[Answer] = Future()
-        self._lane.put(call, self._open, question, answer)
+        answer: Future[_T] = Future()
+        self._lane.put(call, self._open, start, answer)
         if self._lane.loop.is_closed():
             raise ToolError.cancelled("the gateway is gone")
         return answer
@@ -34,19 +35,16 @@ class Asking:
         for task in tuple(self._tasks):
             task.cancel()
 
-    def _open(self, question: Question, answer: "Future[Answer]") -> None:
+    def _open(self, start: Callable[[], Awaitable[_T]], answer: "Future[_T]") -> None:
         if self._stopped is not None:
             answer.set_exception(ToolError.cancelled(self._stopped))
             return
-        task = self._lane.loop.create_task(self._asked(question))
+        task = self._lane.loop.create_task(_awaited(start))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._hand_over(done, answer))
         answer.add_done_callback(lambda done: done.cancelled() and self._lane.put(self, task.cancel))
 
-    async def _asked(self, question: Question) -> Answer:
-        return await self._run.ask(question)
-
-    def _hand_over(self, task: "asyncio.Task[Answer]", answer: "Future[Answer]") -> None:
+    def _hand_over(self, task: "asyncio.Task[_T]", answer: "Future[_T]") -> None:
         self._tasks.discard(task)
         if not answer.set_running_or_notify_cancel():
             return
@@ -56,3 +54,7 @@ class Asking:
             answer.set_exception(error)
         else:
             answer.set_result(task.result())
+
+
+async def _awaited(start: Callable[[], Awaitable[_T]]) -> _T:
+    return await start()

@@ -7,8 +7,18 @@ lane. Where a loop runs, `ask`, `sample` and `roots` are awaited; in a thread wi
 import asyncio
 import concurrent.futures as futures
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextvars import ContextVar
+from functools import partial
 from itertools import count
 from threading import Lock, get_ident
 from typing import Any, Final, TypeVar, overload
@@ -16,20 +26,21 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 from msgspec import Raw
 
-from afoot.core.facts import NOTHING, Answer, Question
+from afoot.core.facts import NOTHING, Question
 from afoot.core.ports import Report, Run
 from afoot.errors import ToolError
 from afoot.providers.asking import Asking
 from afoot.providers.content import json_of
 from afoot.providers.hygiene import LARGEST, encoded, line, lines, number
 from afoot.providers.lane import Lane
-from afoot.providers.questions import Reply, form_of, roots_of, value_of
+from afoot.providers.questions import Reply, form_of, returned, roots_of, value_of
 
 MESSAGE_LIMIT: Final = 1000
 LEVELS: Final = {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 _log = logging.getLogger("afoot.providers")
 _NUMBERS = frozenset({int, float})
 _one_asking = Lock()
+_A = TypeVar("_A")
 _T = TypeVar("_T")
 
 current: ContextVar["Context | None"] = ContextVar("afoot_call", default=None)
@@ -148,16 +159,25 @@ class Context:
         """
         form = form_of(schema)
         question = Question("", key or self._key(), "form", lines(message, 10 * self._limit), form.body)
-        reply = self._put(question, form.read)
+        reply = self._put(partial(self._run.ask, question), form.read)
         return reply if isinstance(reply, Reply) else Reply.later(reply)
 
     def sample(self, params: Mapping[str, Any], key: str | None = None) -> Any:
         """Ask the caller's model; the result of `sampling/createMessage`. Awaited or blocking, like `ask`."""
-        return self._put(Question("", key or self._key(), "sample", body=json_of(dict(params))), value_of)
+        question = Question("", key or self._key(), "sample", body=json_of(dict(params)))
+        return self._put(partial(self._run.ask, question), value_of)
 
     def roots(self, key: str | None = None) -> Any:
         """The folders that the caller works in. Awaited or blocking, like `ask`."""
-        return self._put(Question("", key or self._key(), "roots"), roots_of)
+        return self._put(partial(self._run.ask, Question("", key or self._key(), "roots")), roots_of)
+
+    def call(self, tool: str, arguments: Mapping[str, Any] | None = None, *, weight: float = 1.0) -> Any:
+        """Call another tool below this call; its structured result, or its text (P8). Awaited or blocking.
+
+        `weight` is its share of this call's progress, beside its siblings'. Raises ToolError where it fails.
+        """
+        encoded = json_of(dict(arguments or {}))
+        return self._put(partial(self._run.call, tool, encoded, weight), returned)
 
     def _key(self) -> str:
         return f"q{next(self._keys)}"
@@ -222,24 +242,26 @@ class Context:
             n += 1
             self.report(n, total, message)
 
-    def _put(self, question: Question, read: Callable[[Answer], _T]) -> "_T | Coroutine[Any, Any, _T]":
+    def _put(
+        self, start: Callable[[], Awaitable[_A]], read: Callable[[_A], _T]
+    ) -> "_T | Coroutine[Any, Any, _T]":
         self._check()
         try:
             asyncio.get_running_loop()
         except RuntimeError:  # a plain thread: it may wait
-            return read(self._across(question).result())
-        return self._wait(question, read)
+            return read(self._across(start).result())
+        return self._wait(start, read)
 
-    async def _wait(self, question: Question, read: Callable[[Answer], _T]) -> _T:
+    async def _wait(self, start: Callable[[], Awaitable[_A]], read: Callable[[_A], _T]) -> _T:
         if get_ident() == self._thread:
-            return read(await self._run.ask(question))
-        return read(await asyncio.wrap_future(self._across(question)))
+            return read(await start())
+        return read(await asyncio.wrap_future(self._across(start)))
 
-    def _across(self, question: Question) -> "futures.Future[Answer]":
+    def _across(self, start: Callable[[], Awaitable[_A]]) -> "futures.Future[_A]":
         with _one_asking:  # two threads of a tool may ask at the same moment
             if self._asking is None:
-                self._asking = Asking(self._run, self._lane)
-        return self._asking.ask(self, question)
+                self._asking = Asking(self._lane)
+        return self._asking.ask(self, start)
 
 
 def say(ctx: Context, text: str, level: str, logger: str) -> None:

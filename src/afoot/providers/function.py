@@ -7,22 +7,23 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Final, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Final, TypeVar, Unpack, overload
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from afoot.core.facts import Limits, Result
+from afoot.core.facts import Result
 from afoot.core.ports import Run, Tool, Work
 from afoot.errors import ToolError, UnknownName
 from afoot.providers import bars, capture
-from afoot.providers.context import MESSAGE_LIMIT, Context, current, stop
+from afoot.providers.context import Context, current, stop
 from afoot.providers.docstring import parse
 from afoot.providers.lane import Lane
+from afoot.providers.options import Options, Settings
 from afoot.providers.output import NO_ANNOTATION, Output
-from afoot.providers.places import STUCK_LIMIT, OwnLoop, Threads
+from afoot.providers.places import OwnLoop, Threads
 from afoot.providers.signature import Signature, hints_of
 from afoot.providers.watchdog import Watchdog
 from afoot.providers.yields import collect_async
@@ -35,42 +36,8 @@ _HINTS: Final = {
     "open_world": "openWorldHint",
 }
 _encode = msgspec.json.Encoder().encode
-Args = tuple[Any, ...]
-Named = dict[str, Any]
+Args, Named = tuple[Any, ...], dict[str, Any]
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-class Options(TypedDict, total=False):
-    """What `tool` may be told. What is left out comes from the function, or from the settings."""
-
-    name: str
-    title: str
-    description: str
-    icon: str
-    idle: float | None
-    ceiling: float
-    concurrency: int
-    queue: int
-    read_only: bool
-    destructive: bool
-    idempotent: bool
-    open_world: bool
-    requires: Mapping[str, object]
-    own_loop: bool
-    lifecycle: str
-    input_schema: Mapping[str, Any]
-
-
-class Settings(Struct, frozen=True):
-    """What holds for every function of a provider."""
-
-    limits: Limits = Limits()
-    queue: int = 1000
-    message_limit: int = MESSAGE_LIMIT
-    stuck_limit: int = STUCK_LIMIT
-    cancel_waits: bool = False  # whether a cancelled call waits for its thread, so that its result counts
-    capture: bool = True
-    lifecycle: str = "off"
 
 
 @overload
@@ -164,6 +131,7 @@ class FunctionTool:
             limits=limits,
             concurrency=options.get("concurrency", 0),
             queue=options.get("queue", settings.queue),
+            approval=_approval(options),
             read_only=options.get("read_only", False),
             idempotent=options.get("idempotent", False),
             destructive=options.get("destructive", False),
@@ -219,6 +187,9 @@ class FunctionProvider:
                 pass  # `bind` says what is wrong, in our words
         args, named = signature.bind(arguments)
         return partial(self._work, function, args, named)
+
+    def start(self, tool: str, caller: str) -> None:
+        """Nothing: it is there."""
 
     def close(self) -> None:
         """Stop the loops that tools had for themselves."""
@@ -288,6 +259,14 @@ class FunctionProvider:
             return await collect_async(value, ctx) if inspect.isasyncgen(value) else value
         finally:
             stop(ctx, ctx.cancelled or "the call is over")
+
+
+def _approval(options: Options) -> str:
+    """What the author says of approval; raises ValueError for what there is not."""
+    said = options.get("approval", "")
+    if said not in ("", "auto", "ask", "off"):
+        raise ValueError(f'approval must be "auto", "ask" or "off", not {said!r}')
+    return said
 
 
 def _meant(error: asyncio.CancelledError | SystemExit, run: Run) -> BaseException:

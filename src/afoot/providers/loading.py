@@ -25,9 +25,17 @@ def load(module: ModuleType) -> list[Callable[..., Any]]:
 
 
 def load_file(path: str | Path) -> list[Callable[..., Any]]:
-    """The tools of a file. Its folder is importable, and its own helpers are read afresh too.
+    """The tools of a file; raises CallerError naming file and line if it cannot be run, or has no tools."""
+    tools = load(run_file(path))
+    if not tools:
+        raise CallerError(f"no tools in {path}: decorate functions with @afoot.tool")
+    return tools
 
-    Raises CallerError naming file and line if it cannot be run, or has no tools.
+
+def run_file(path: str | Path) -> ModuleType:
+    """A file as a module. Its folder is importable, and its own helpers are read afresh too.
+
+    Raises CallerError naming file and line if it cannot be run.
     """
     file = Path(path).resolve()
     try:
@@ -42,10 +50,7 @@ def load_file(path: str | Path) -> list[Callable[..., Any]]:
     before = set(sys.modules)
     module = _run(file, source)
     _brought[file] = {name for name in set(sys.modules) - before if _is_under(sys.modules.get(name), folder)}
-    tools = load(module)
-    if not tools:
-        raise CallerError(f"no tools in {path}: decorate functions with @afoot.tool")
-    return tools
+    return module
 
 
 def _run(file: Path, source: bytes) -> ModuleType:

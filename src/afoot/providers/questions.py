@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 from pydantic import TypeAdapter, ValidationError
 
-from afoot.core.facts import Answer
+from afoot.core.facts import Answer, Result
 from afoot.errors import ToolError
 from afoot.providers import schema as schemas
 
@@ -122,3 +122,10 @@ def roots_of(answer: Answer) -> list[Any]:
     """The roots, with or without the object around them."""
     value = value_of(answer)
     return list(value.get("roots", ()) if isinstance(value, dict) else value or ())
+
+
+def returned(result: Result) -> Any:
+    """What a tool below gave: its structured form, or its text where it has none."""
+    if result.structured:
+        return msgspec.json.decode(bytes(result.structured))
+    return "".join(str(item.get("text", "")) for item in msgspec.json.decode(bytes(result.content)))
