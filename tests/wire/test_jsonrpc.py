@@ -153,3 +153,13 @@ def test_no_json_makes_the_reader_fail_in_its_own_way(message: dict[str, object]
     except Fault as fault:
         assert fault.code in (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
         JSONRPCError.model_validate_json(error(fault))
+
+
+@pytest.mark.parametrize(
+    "rest", [b'"meth', b'"params":' + b"[" * 100_000, b'"params":' + b"[" * 9999 + b"]" * 9999 + b"}"]
+)
+def test_what_is_wrong_in_two_ways_is_wrong_once(rest: bytes) -> None:
+    """E4: a field of the wrong type, and then no end, or one too deep: a fault like any other."""
+    with pytest.raises(Fault) as found:
+        read(b'{"jsonrpc":2,"id":1,' + rest)
+    assert found.value.code in (INVALID_REQUEST, PARSE_ERROR)

@@ -63,3 +63,24 @@ def test_other_servers_may_end_lines_in_another_way(lines: list[str], cuts: list
 def test_odd_streams(stream: bytes, events: list[Event]) -> None:
     """Bad input: what is not whole is not an event."""
     assert parsed(stream) == events
+
+
+def test_where_to_go_on_after_a_break_is_remembered() -> None:
+    """D2: the last id and the wish to wait hold until others come, also from blocks that are no events."""
+    parser = Parser()
+    assert list(parser.feed(b"id: 7\nretry: 250\n\nid: 8\ndata: \n\ndata: x\n\nretry: soon\n\n")) == [
+        Event("", id="8"),
+        Event("x"),
+    ]
+    assert (parser.last_id, parser.retry_ms) == ("8", 250)
+
+
+def test_an_event_that_is_too_long_is_dropped_and_never_held() -> None:
+    """U1: what comes behind it counts again."""
+    parser = Parser(limit=1000)
+    for _ in range(500):
+        assert list(parser.feed(b"data: " + b"x" * 100)) == []
+        assert sum(map(len, parser._parts)) <= 1000
+    assert list(parser.feed(b"\n")) == []
+    assert list(parser.feed(b"\ndata: y\n\n")) == [Event("y")]
+    assert parser.dropped == 1

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import Raw, Struct, json
 
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
 from afoot.wire.mcp import HEADER_MISMATCH, plain_header
@@ -31,6 +31,13 @@ def mirrors(definition: bytes) -> list[Mirror]:
     names = {mirror.header.lower() for mirror in found}
     is_valid = len(names) == len(found) == _annotations(schema)
     return found if is_valid else []
+
+
+def is_wrong(definition: bytes | Raw) -> bool:
+    """Whether an annotation of this tool's is not valid: then a client may not call it."""
+    schema = json.decode(definition).get("inputSchema", {})
+    found = list(_walk(schema, ()))
+    return not len({mirror.header.lower() for mirror in found}) == len(found) == _annotations(schema)
 
 
 def check(wanted: list[Mirror], arguments: bytes, headers: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 Id = int | str
-T = TypeVar("T", bound=Struct)
+T = TypeVar("T")
 
 
 class Envelope(Struct):
@@ -105,6 +105,6 @@ def _misfit(body: bytes | memoryview, error: msgspec.ValidationError) -> Fault:
     if bytes(body).lstrip()[:1] == b"[":
         return Fault(INVALID_REQUEST, "batches are not supported; send one message at a time")
     fault = Fault(INVALID_REQUEST, place(error, "message"))
-    with suppress(msgspec.ValidationError):
+    with suppress(msgspec.DecodeError, RecursionError):  # what comes behind may be no JSON at all
         fault.id = _named.decode(body).id
     return fault

@@ -1,0 +1,130 @@
+"""A small MCP server behind HTTP, without any SDK, whose every answer a test may write itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from urllib.parse import parse_qsl
+
+from msgspec import Struct, field, json
+
+TOOLS = [{"name": "go", "inputSchema": {"type": "object"}}]
+INFO = {"name": "site", "version": "1"}
+
+
+class Asked(Struct):
+    """A request that came."""
+
+    verb: str
+    path: str
+    headers: dict[str, str]
+    body: Any = None
+
+    @property
+    def method(self) -> str:
+        return self.body.get("method", "") if isinstance(self.body, dict) else ""
+
+
+class Reply:
+    """The way back. What is never ended is closed when the handler returns."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def status(self, status: int, body: bytes = b"", **headers: str) -> None:
+        lines = {"content-length": str(len(body)), "connection": "close"}
+        lines |= {name.replace("_", "-"): value for name, value in headers.items()}
+        await self._send(status, lines, body)
+
+    async def json(self, value: object, status: int = 200, **headers: str) -> None:
+        await self.status(status, json.encode(value), content_type="application/json", **headers)
+
+    async def result(self, asked: Asked, **headers: str) -> None:
+        """The usual answer to any request."""
+        await self.json({"jsonrpc": "2.0", "id": asked.body["id"], "result": usual(asked)}, 200, **headers)
+
+    async def stream(self) -> None:
+        await self._send(200, {"content-type": "text/event-stream", "connection": "close"}, b"")
+
+    async def event(self, message: object = None, id: str = "", retry: int | None = None) -> None:
+        head = (f"id: {id}\n" if id else "") + (f"retry: {retry}\n" if retry is not None else "")
+        data = b"" if message is None else json.encode(message)
+        self._writer.write(head.encode() + b"data: " + data + b"\n\n")
+        await self._writer.drain()
+
+    async def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._writer.write(f"HTTP/1.1 {status} X\r\n{head}\r\n".encode() + body)
+        await self._writer.drain()
+
+
+Handler = Callable[[Asked, Reply], Awaitable[None]]
+
+
+class Site(Struct):
+    """An address, and everything that was asked there."""
+
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    server: asyncio.Server | None = None
+
+    def calls(self, method: str) -> list[Asked]:
+        return [one for one in self.asked if method in (one.method, one.verb)]
+
+
+def text(asked: Asked, said: str) -> dict[str, Any]:
+    """The answer to a tool call."""
+    result = {"content": [{"type": "text", "text": said}], "resultType": "complete"}
+    return {"jsonrpc": "2.0", "id": asked.body["id"], "result": result}
+
+
+def usual(asked: Asked) -> dict[str, Any]:
+    """What a good server says."""
+    if asked.method == "initialize":
+        return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": INFO}
+    if asked.method == "server/discover":
+        return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
+    return {"tools": TOOLS, "resultType": "complete"}
+
+
+@asynccontextmanager
+async def site(handler: Handler) -> AsyncIterator[Site]:
+    """A server for one test."""
+    made, serving = Site(), set[asyncio.Task[Any]]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (task := asyncio.current_task()) is not None:
+            serving.add(task)
+            task.add_done_callback(serving.discard)
+        try:
+            asked = await read(reader)
+            made.asked.append(asked)
+            await handler(asked, Reply(writer))
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    made.server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = made.server.sockets[0].getsockname()[1]
+    made.url = f"http://127.0.0.1:{port}/mcp"
+    try:
+        yield made
+    finally:
+        made.server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+
+async def read(reader: asyncio.StreamReader) -> Asked:
+    """One request."""
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").strip().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    verb, path, _ = first.split(" ")
+    if "urlencoded" in headers.get("content-type", ""):
+        return Asked(verb, path, headers, dict(parse_qsl(body.decode())))
+    return Asked(verb, path, headers, json.decode(body) if body else None)
