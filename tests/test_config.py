@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from afoot.config import ConfigError, Settings, find, home, load
+from afoot.config import ConfigError, Server, Settings, find, home, load
+
+TABLES = ("tools", "servers", "hooks", "caller_limits")
+CHOSEN = {
+    "lifecycle": "stages",
+    "history": "required",
+    "durable": "full",
+    "approval": "ask",
+    "policy": "careful",
+    "ask_by": "both",
+    "unanswerable": "wait",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +72,10 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
     assert origin["queue_limit_s"] == "default"
 
 
-@pytest.mark.parametrize(
-    "key", [key for key in Settings.__struct_fields__ if key not in ("tools", "servers")]
-)
+@pytest.mark.parametrize("key", [key for key in Settings.__struct_fields__ if key not in TABLES])
 def test_every_setting_has_a_variable(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Design 5: AFOOT_<KEY>; tables are written in a file."""
-    values = {"lifecycle": "stages", "history": "required", "durable": "full"}
-    value = values.get(key, "7")
+    value = CHOSEN.get(key, "7")
     monkeypatch.setenv(f"AFOOT_{key.upper()}", value)
     loaded = load()
     found = getattr(loaded.settings, key)
@@ -85,7 +93,8 @@ def test_limits_of_tools_and_servers_are_tables(alone: Path) -> None:
     """C3: per server and per tool."""
     file = written(alone, "[tools.export]\nidle_s = 5\n[servers.local]\nceiling_s = 900\n")
     found = load(file).settings
-    assert (found.tools, found.servers) == ({"export": {"idle_s": 5}}, {"local": {"ceiling_s": 900}})
+    assert found.tools["export"].limits() == {"idle_s": 5}
+    assert found.servers["local"].limits() == {"ceiling_s": 900}
 
 
 def test_the_nearest_file_upward_counts_then_the_users(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +157,120 @@ def test_a_wrong_key_or_limit_is_told_with_file_and_whole_key(alone: Path, text:
     file = written(alone, text + "\n")
     told = refused(file)
     assert key in told and str(file) in told
+
+
+SERVERS = """# the servers
+[servers.files]
+command = "npx"
+comand = "npx"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        (SERVERS, 4, "setting servers.files.comand"),
+        ('a = 1\n[servers."my files"]\nurl = "ftp://x"\n', 1, "unknown setting 'a'"),
+        ('[servers."my files"]\n\nurl = "ftp://x"\n', 3, "setting servers.my files.url"),
+        ('[servers.x]\ncommand = "x"\nurl = "https://x"\n', 3, "exactly one of command, url, module"),
+        ('[servers.x]\ncommand = "x"\nmodule = "a:b"\n', 3, "exactly one of"),
+        ("# none\n[servers.x]\nidle_s = 5\n", 2, "needs one of command, url, module"),
+        ('[servers.local]\ncommand = "x"\n', 2, "your own functions"),
+        ('[servers.x]\ncommand = "x"\nera = "2025"\n', 3, "must be one of auto, 2025-11-25, 2026-07-28"),
+        ('[servers.x]\ncommand = "x"\napproval = "aks"\n', 3, "not 'aks'; nearest: ask"),
+        ('[servers.x]\ncommand = "x"\nenv = { A = 5 }\n', 3, "setting servers.x.env.A"),
+        ('[servers.x]\ncommand = "x"\n[servers.x.env]\nB = "b"\nA = 5\n', 5, "setting servers.x.env.A"),
+        ('[servers.x]\nurl = "https://x"\nargs = ["a"]\n', 3, "goes with command"),
+        ('servers.x.url = "https://x"\nservers.x.idle_s = -1\n', 2, "setting servers.x.idle_s"),
+        ('[servers.x]\nmodule = "a.b"\n', 2, "package.module:name"),
+        ('[tools."files/*"]\n\nread_only = "maybe"\n', 3, "setting tools.files/*.read_only"),
+        ('[tools.x]\nlifecycle = "on"\n', 2, "must be one of"),
+        ('[[hooks]]\non = "on_end"\ncommand = "x"\n[[hooks]]\non = "end"\n', 5, "setting hooks.1.on"),
+        ('[[hooks]]\non = "on_end"\n', 1, "exactly one of command, python"),
+        ('[[hooks]]\ncommand = "x"\n', 1, "`on` is missing"),
+        ('[[hooks]]\non = "on_end"\npython = "a"\n', 3, "package.module:function"),
+        ("hooks = 5\n", 1, "setting hooks"),
+        ('[[hooks]]\non = "on_end"\ncommand = "x"\nrequired = true\n', 4, "only a before_call hook"),
+        ("\n[caller_limits]\ncursor = -1\n", 3, "setting caller_limits.cursor"),
+        ('\napproval = "maybe"\n', 2, "setting approval"),
+        ("max_attempts = 0\n", 1, "must be more than 0"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(alone: Path, text: str, line: int, told: str) -> None:
+    """U2: file, line and key, and the nearest name of a typo."""
+    file = written(alone, text)
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert f"({file}, line {line})" in str(caught.value) and told in str(caught.value)
+    assert (caught.value.file, caught.value.line) == (file, line)
+
+
+def test_a_typo_names_the_nearest_setting(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E5: in the file, in its tables, and in the environment."""
+    assert "nearest: idle_s" in refused(written(alone, "idel_s = 5\n"))
+    assert "nearest: command" in refused(written(alone, SERVERS))
+    (alone / "afoot.toml").unlink()
+    monkeypatch.setenv("AFOOT_PROGRES_HZ", "5")
+    assert refused() == "unknown variable AFOOT_PROGRES_HZ; nearest: AFOOT_PROGRESS_HZ"
+    monkeypatch.delenv("AFOOT_PROGRES_HZ")
+    for name in ("AFOOT_PORT", "AFOOT_SERVICE_HOST", "AFOOT_URL", "AFOOT_TOKEN"):
+        monkeypatch.setenv(name, "x")  # ours, or a cluster's: neither is a setting
+    assert load().settings == Settings()
+
+
+EVERYTHING = """
+targets = ["tools.py", "package.module", "server.py:mcp", "https://x.example/mcp"]
+mcp_servers = ["../mcp.json", "/etc/mcp.json"]
+caller_limits = { cursor = 60 }
+hooks = [{ on = "before_call", command = "check --now 'a b'" }]
+[servers.files]
+command = "npx"
+args = ["-y", "fs"]
+cwd = "data"
+start_s = 5
+[servers.web]
+url = "https://x.example/mcp"
+auth = "oauth"
+[tools."web/*"]
+approval = "ask"
+read_only = true
+idle_s = 3
+"""
+
+
+def test_servers_tools_and_hooks_are_read(alone: Path) -> None:
+    """U2: all that a table may have; files are named from the config's folder."""
+    found = load(written(alone, EVERYTHING)).settings
+    assert found.targets == [str(alone / "tools.py"), "package.module", str(alone / "server.py:mcp"),
+                             "https://x.example/mcp"]  # fmt: skip
+    assert found.mcp_servers == [str(alone / "../mcp.json"), "/etc/mcp.json"]
+    assert found.caller_limits == {"cursor": 60}
+    assert found.hooks[0].words() == ["check", "--now", "a b"]
+    files, web = found.servers["files"], found.servers["web"]
+    assert (files.way(), files.cwd, files.limits()) == ("command", str(alone / "data"), {"start_s": 5})
+    assert (web.way(), web.auth, web.limits()) == ("url", "oauth", {})
+    assert (found.tools["web/*"].approval, found.tools["web/*"].limits()) == ("ask", {"idle_s": 3})
+
+
+def test_a_table_may_add_to_a_server_from_elsewhere(alone: Path) -> None:
+    """U2: where servers may come from a file or a target."""
+    assert load(written(alone, 'mcp_servers = ["mcp.json"]\n[servers.x]\nidle_s = 5\n')).settings.servers
+    file = written(alone, "[servers.x]\nidle_s = 5\n")
+    assert load(file, {"targets": ["mcp.json"]}).settings.servers["x"].way() == ""
+
+
+def test_variables_are_filled_in_when_a_server_is_used() -> None:
+    """U2: `${VAR}`, `${VAR:-default}`, `${secret:NAME}`; a missing one is named."""
+    server = Server(
+        command="${BIN}/x", args=["${A:-one}", "${EMPTY:-two}", "$HOME", "${1}"], env={"K": "${secret:KEY}"}
+    )
+    found = server.expanded({"BIN": "/bin", "EMPTY": "", "secret:KEY": "s"})
+    assert (found.command, found.args, found.env) == ("/bin/x", ["one", "two", "$HOME", "${1}"], {"K": "s"})
+    with pytest.raises(KeyError, match="BIN"):
+        server.expanded({})
+    assert Server(url="${U}", headers={"A": "Bearer ${T}"}).expanded({"U": "u", "T": ""}).headers == {
+        "A": "Bearer "
+    }
 
 
 def test_a_wrong_value_in_the_environment_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.server.mcpserver import MCPServer
 from msgspec.structs import replace
 
 import afoot
 from afoot import Context, Gateway
-from afoot.config import Settings
+from afoot.config import Settings, ToolSettings
 from afoot.core.facts import Asked, Fact, Finished, Logged, Opened, Reading, Started
 from afoot.errors import CallerError, Refused, StoreError, UnknownName
 from afoot.gateway import MEMORY
@@ -144,7 +145,7 @@ async def test_the_settings_are_in_force() -> None:
     plain = Settings(store=MEMORY, idle_s=7.0)
     for settings, at in (
         (plain, 7.0),
-        (replace(plain, tools={"script": {"idle_s": 9.0}}), 9.0),
+        (replace(plain, tools={"script": ToolSettings(idle_s=9.0)}), 9.0),
         (replace(plain, max_idle_s=2.0), 2.0),
     ):
         async with Gateway(script, settings=settings) as gateway:
@@ -258,3 +259,42 @@ def test_a_closed_gateway_leaves_no_thread_behind() -> None:
     for thread in set(threading.enumerate()) - before:
         thread.join(0.2)
         assert not thread.is_alive(), thread.name
+
+
+def test_what_a_server_offers_besides_tools_can_be_had_from_python() -> None:
+    """U5, E5: resources and prompts, and the nearest names of what there is not."""
+    server = MCPServer("shelf")
+
+    @server.resource("note://one")
+    def one() -> str:
+        return "the first note"
+
+    @server.prompt("greet")
+    def greet(name: str) -> str:
+        return f"Greet {name}."
+
+    asyncio.run(look_around(server))
+
+
+async def look_around(server: MCPServer) -> None:
+    async with Gateway(server) as gateway:
+        await gateway.servers.settled(20)
+        read = await gateway.read_resource("note://one")
+        assert read["contents"][0]["text"] == "the first note"
+        prompt = await gateway.get_prompt("greet", {"name": "Ann"})
+        assert prompt["messages"][0]["content"]["text"] == "Greet Ann."
+        with pytest.raises(CallerError, match="nearest: greet"):
+            await gateway.get_prompt("great")
+        with pytest.raises(CallerError, match="two"):
+            await gateway.read_resource("note://two")
+
+
+@faked
+async def test_tools_that_reported_before_are_expected_to(tmp_path: Path) -> None:
+    """C1: an upstream's tool is known to report from the history."""
+    settings = Settings(store=str(tmp_path / "calls.db"))
+    tool = scripted(("report", 1, 2), name="step")
+    async with Gateway(tool, settings=settings) as gateway:
+        await gateway.call("step")
+    async with Gateway(tool, settings=settings) as gateway:
+        assert gateway.engine.reporters == {"step"}

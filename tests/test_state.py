@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from afoot import state
-from afoot.state import Address
+from afoot.errors import CallerError
+from afoot.state import Address, Kept
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +79,29 @@ def test_a_broken_address_is_none(folder: Path, text: str) -> None:
     folder.mkdir()
     (folder / "gateway.json").write_text(text)
     assert state.running() is None
+
+
+def test_a_list_is_kept_for_its_owner_and_read_only_when_it_changed(folder: Path) -> None:
+    """A4: whole or not at all, 0600; what another process writes is seen."""
+    ours, theirs = Kept("list.json", Address), Kept("list.json", Address)
+    assert ours.read() == [] and ours.read() is None
+    ours.write([here()])
+    assert (folder / "list.json").stat().st_mode & 0o777 == 0o600
+    assert ours.read() is None and theirs.read() == [here()]
+    theirs.write([])
+    assert ours.read() == [] and ours.read() is None
+    (folder / "list.json").unlink()
+    assert ours.read() == []
+
+
+@pytest.mark.parametrize("text", ["", "[{", "{}", '[{"mcp": 1}]', "\udcff"])
+def test_a_list_that_cannot_be_read_is_named_and_not_overwritten(folder: Path, text: str) -> None:
+    """A4: nobody's words are lost to a slip of a hand."""
+    kept = Kept("list.json", Address)
+    kept.write([here()])
+    (folder / "list.json").write_text(text, errors="surrogateescape")
+    with pytest.raises(CallerError, match=r"list\.json: cannot be read"):
+        kept.read()
+    with pytest.raises(CallerError, match=r"list\.json"):
+        kept.write([])
+    assert (folder / "list.json").read_text(errors="surrogateescape") == text

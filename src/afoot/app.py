@@ -7,32 +7,34 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from afoot import __version__, state
+from afoot.changes import Source, follow_config, follow_tools
 from afoot.config import Settings, home
-from afoot.core.ports import Tool
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
+from afoot.pipes import pipes
 from afoot.serve.api import routes
 from afoot.serve.guard import Guard, hosts
-from afoot.serve.http import Http
+from afoot.serve.http import App, Http
+from afoot.serve.linger import Linger
 from afoot.serve.server import server
 from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
-from afoot.serve.stdio import Stdio, pipes
+from afoot.serve.stdio import Stdio
 from afoot.store.lock import StoreLock, StoreTaken
 
 log = logging.getLogger("afoot")
 
 DESCRIPTORS = 65_536
+SETTLED_S = 3.0  # so long the first caller may be kept from a list that has not all of its tools
 
-
-Started = Callable[[state.Address, list[Tool]], None]
+Started = Callable[[state.Address, Site], None]
 
 
 class Plan(Struct, frozen=True):
@@ -42,10 +44,12 @@ class Plan(Struct, frozen=True):
     targets: tuple[str, ...]
     stdio: bool = False
     reload: bool = False
+    source: Source = Source()  # followed: what changes there changes here
+    linger: bool = False  # end when nobody has needed it for a while
 
 
 def run(plan: Plan, started: Started) -> None:
-    """Serve until told to stop; `started` gets the address and the tools. Raises CallerError, StoreError."""
+    """Serve until told to stop; `started` gets address and site. Raises CallerError, StoreError."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(plan, started))
 
@@ -57,8 +61,12 @@ async def _serve(plan: Plan, started: Started) -> None:
         site = Site(gateway.engine, settings, __version__, state.key(), state.token())
         stop = _Stop(site)
         stop.listen()
-        watching = asyncio.create_task(_reload(gateway)) if plan.reload else None
+        site.servers, site.shelves = gateway.servers, gateway.servers.list
+        watching = [asyncio.create_task(follow_config(gateway, site, plan.source))]
+        if plan.reload:
+            watching.append(asyncio.create_task(follow_tools(gateway)))
         try:
+            await gateway.servers.settled(SETTLED_S)
             if wire is not None:
                 await _stdio(site, stop, wire)
             else:
@@ -66,10 +74,10 @@ async def _serve(plan: Plan, started: Started) -> None:
                 site.url = _url(listener)
                 if gateway.lock is not None:
                     gateway.lock.announce(site.url)
-                await _http(site, stop, listener, started)
+                await _http(site, stop, listener, started, plan.linger)
         finally:
-            if watching is not None:
-                watching.cancel()
+            for task in watching:
+                task.cancel()
 
 
 def _own_history(settings: Settings) -> Settings:
@@ -96,15 +104,8 @@ async def _stdio(site: Site, stop: "_Stop", wire: tuple[asyncio.StreamReader, as
     await asyncio.wait([conversation, stopped])
 
 
-async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Started) -> None:
-    port = listener.getsockname()[1]
-    guard = Guard(
-        hosts(port, [site.url.removeprefix("http://"), *site.settings.allow_hosts]),
-        frozenset(site.settings.allow_origins),
-        site.settings.mcp_token,
-        site.token,
-    )
-    application = Http(site, guard, Sessions(site), routes(site, guard))
+async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Started, lingers: bool) -> None:
+    application = _application(site, stop, listener.getsockname()[1], lingers)
     http = server(application)
     serving = asyncio.create_task(http.serve(sockets=[listener]))
     address = state.Address(f"{site.url}/mcp", f"{site.url}/", site.token, os.getpid())
@@ -115,7 +116,7 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
         )
     log.debug("%d file descriptors", _raise_descriptors())
     _rest_collector()
-    started(address, list(site.engine.catalog))
+    started(address, site)
     try:
         stopped = asyncio.create_task(stop.asked.wait())
         await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -127,6 +128,23 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
         state.withdraw(address, before)
 
 
+def _application(site: Site, stop: "_Stop", port: int, lingers: bool) -> App:
+    guard = Guard(
+        hosts(port, [site.url.removeprefix("http://"), *site.settings.allow_hosts]),
+        frozenset(site.settings.allow_origins),
+        site.settings.mcp_token,
+        site.token,
+    )
+    sessions = Sessions(site)
+    application = Http(site, guard, sessions, routes(site, guard))
+    if not lingers:
+        return application
+    engine = site.engine
+    linger = Linger(application, engine.clock, lambda: bool(engine.calls()) or sessions.anonymous() > 0)
+    stop.after(linger.over(site.settings.linger_s))
+    return linger
+
+
 class _Stop:
     """Being told to stop: no new calls, time to drain, then cancel with a reason."""
 
@@ -134,12 +152,18 @@ class _Stop:
         self._site = site
         self.asked = asyncio.Event()
         self._reason = "the gateway is shutting down"
+        self._lingering: asyncio.Task[None] | None = None
 
     def listen(self) -> None:
         """SIGTERM and Ctrl-C stop in order; a second one ends at once."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
+
+    def after(self, over: Coroutine[Any, Any, None]) -> None:
+        """Stop also when this has come to its end: nobody needs the gateway any more."""
+        self._lingering = asyncio.create_task(over)
+        self._lingering.add_done_callback(lambda _: self.asked.set())
 
     async def wind_down(self) -> None:
         """Let calls finish for a while, cancel the rest, and end every open stream."""
@@ -161,32 +185,6 @@ class _Stop:
             log.warning(
                 "stopping: live calls have %g s to end; once more ends at once", self._site.settings.drain_s
             )
-
-
-async def _reload(gateway: Gateway) -> None:
-    """Read tool files again when they change; a file with an error leaves the old tools in place."""
-    files = [Path(str(target)) for target in gateway.targets if str(target).endswith(".py")]
-    seen = [_stamp(file) for file in files]
-    while True:
-        await asyncio.sleep(0.3)
-        now = [_stamp(file) for file in files]
-        if now == seen:
-            continue
-        seen = now
-        try:
-            gateway.reload()
-        except (CallerError, TypeError, ValueError) as error:
-            log.error("kept the old tools: %s", error)
-        else:
-            log.warning("reloaded %d tools", len(gateway.tools()))
-
-
-def _stamp(file: Path) -> tuple[int, int]:
-    try:
-        found = file.stat()
-    except OSError:
-        return (0, 0)
-    return found.st_mtime_ns, found.st_size
 
 
 def _listener(address: str) -> socket.socket:

@@ -1,18 +1,40 @@
 """Every setting, its default, and where its value came from: file, environment, flag."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from afoot.errors import CallerError
+from afoot.tables import (
+    CHOICES,
+    OWN,
+    Hook,
+    Misfit,
+    Server,
+    ToolSettings,
+    fit,
+    fit_value,
+    line_of,
+    nearest,
+)
+
+__all__ = ["ConfigError", "Hook", "Loaded", "Server", "Settings", "ToolSettings", "find", "home", "load"]
 
 
 class ConfigError(CallerError):
-    """A setting is wrong; the message names file and key."""
+    """A setting is wrong; the message names file, line and key."""
+
+    def __init__(
+        self, message: str, *, file: Path | None = None, line: int | None = None, key: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.file, self.line, self.key = file, line, key
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,11 +48,22 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     ceiling_s: float = 300.0
     answer_s: float = 600.0
     queue_limit_s: float = 60.0
+    start_limit_s: float = 60.0
     cancel_grace_s: float = 5.0
     max_idle_s: float | None = None
     max_ceiling_s: float | None = None
     server_concurrency: int = 0
     drain_s: float = 10.0
+    caller_limits: dict[str, float] = {}  # by the name of the client, what it waits at most (H5)
+    caller_limit_s: float | None = None
+    linger_s: float = 600.0
+
+    approval: str = ""  # auto, ask; empty: as each tool is
+    policy: str = ""  # or "careful"
+    ask_by: str = ""  # caller, operator, both; empty: the caller if it can be asked
+    unanswerable: str = "refuse"  # or "wait"
+    max_attempts: int = 3
+    restart_limit: int = 3
 
     progress_hz: float = 20.0
     notice_s: float = 15.0
@@ -52,16 +85,25 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     allow_origins: list[str] = []
     allow_hosts: list[str] = []
 
-    tools: dict[str, dict[str, float]] = {}
-    servers: dict[str, dict[str, float]] = {}
+    mcp_servers: list[str] = []  # files with the servers of other hosts
+    hooks: list[Hook] = []
+    servers: dict[str, Server] = {}
+    tools: dict[str, ToolSettings] = {}
 
 
-CHOICES = {
+CHOICES[Settings] = {
     "lifecycle": ("off", "stages"),
     "history": ("best-effort", "required"),
     "durable": ("normal", "full"),
+    "approval": ("", "auto", "ask"),
+    "policy": ("", "careful"),
+    "ask_by": ("", "caller", "operator", "both"),
+    "unanswerable": ("refuse", "wait"),
 }
-LIMITS = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s")
+# Variables that are no settings.
+VARIABLES = ("AFOOT_HOME", "AFOOT_CONFIG", "AFOOT_URL", "AFOOT_TOKEN")
+_TABLES = {"servers": Server, "tools": ToolSettings}
+_MORE_THAN_NOTHING = ("keepalive_s", "notice_s", "stuck_s", "max_attempts")
 
 
 class Loaded(Struct, frozen=True):
@@ -72,27 +114,32 @@ class Loaded(Struct, frozen=True):
     file: Path | None = None
 
 
-def load(file: Path | None = None, flags: Mapping[str, object] | None = None) -> Loaded:
+def load(
+    file: Path | None = None, flags: Mapping[str, object] | None = None, *, upward: bool = True
+) -> Loaded:
     """Settings from defaults, the config file, the environment and flags, the later over the earlier."""
     values: dict[str, object] = {}
     origin = dict.fromkeys(Settings.__struct_fields__, "default")
-    found = file or find()
+    found = file or find(upward=upward)
     if found is not None:
-        for key, value in _read(found).items():
+        for key, value in _placed(_read(found), found.absolute().parent).items():
             values[key], origin[key] = value, str(found)
     for key, value in _environment().items():
         values[key], origin[key] = value, f"AFOOT_{key.upper()}"
     for key, value in (flags or {}).items():
         values[key], origin[key] = value, "flag"
-    return Loaded(_settle(values, origin), origin, found)
+    return Loaded(_settle(values, origin, found), origin, found)
 
 
-def find() -> Path | None:
-    """The config file that counts: AFOOT_CONFIG, the nearest afoot.toml upward, the user's config folder."""
+def find(*, upward: bool = True) -> Path | None:
+    """The config file that counts: AFOOT_CONFIG, the nearest afoot.toml upward, the user's config folder.
+
+    Not upward: what a host starts in somebody's project runs nothing that is written there.
+    """
     if named := os.environ.get("AFOOT_CONFIG"):
         return Path(named)
     here = Path.cwd()
-    for folder in (here, *here.parents):
+    for folder in (here, *here.parents) if upward else ():
         if (folder / "afoot.toml").is_file():
             return folder / "afoot.toml"
     user = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "afoot" / "afoot.toml"
@@ -110,59 +157,101 @@ def _read(file: Path) -> dict[str, object]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"config {file} cannot be read: {error.strerror}") from None
+        raise ConfigError(f"config {file} cannot be read: {error.strerror}", file=file) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"config {file}: {error}") from None
+        line = getattr(error, "lineno", None) or _line_in(str(error))
+        raise ConfigError(f"config {file}: {error}", file=file, line=line) from None
+
+
+def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
+    """Files are named from where the config file is."""
+
+    def placed(text: str) -> str:
+        is_file = text.endswith((".py", ".json", ".jsonc", ".toml")) or ".py:" in text
+        return str(folder / Path(text).expanduser()) if is_file and "://" not in text else text
+
+    for key in ("targets", "mcp_servers"):
+        named = values.get(key)
+        if isinstance(named, list):
+            values[key] = [placed(one) if isinstance(one, str) else one for one in named]
+    hooks = values.get("hooks")
+    for table in hooks if isinstance(hooks, list) else ():
+        if isinstance(table, dict) and isinstance(python := table.get("python"), str):
+            table["python"] = placed(python)
+    servers = values.get("servers")
+    for table in servers.values() if isinstance(servers, dict) else ():
+        if isinstance(table, dict) and isinstance(cwd := table.get("cwd"), str) and "${" not in cwd:
+            table["cwd"] = str(folder / Path(cwd).expanduser())
+    return values
+
+
+def _line_in(text: str) -> int | None:
+    found = re.search(r"at line (\d+)", text)
+    return int(found[1]) if found else None
 
 
 def _environment() -> dict[str, object]:
     found: dict[str, object] = {}
-    for key in Settings.__struct_fields__:
-        text = os.environ.get(f"AFOOT_{key.upper()}")
-        if text is not None:
+    for name, text in os.environ.items():
+        key = name.removeprefix("AFOOT_").lower()
+        if not name.startswith("AFOOT_") or name in VARIABLES:
+            continue
+        if key in Settings.__struct_fields__:
             is_list = isinstance(getattr(Settings(), key), list)
             found[key] = [part for part in text.split(",") if part] if is_list else text
+        elif near := get_close_matches(key, _variables(), n=1, cutoff=0.75):
+            # What resembles no setting may be somebody else's: a cluster names variables after its services.
+            raise ConfigError(f"unknown variable {name}; nearest: AFOOT_{near[0].upper()}", key=name)
     return found
 
 
-def _settle(values: dict[str, object], origin: Mapping[str, str]) -> Settings:
+def _variables() -> list[str]:
+    return [*Settings.__struct_fields__, *(name.removeprefix("AFOOT_").lower() for name in VARIABLES)]
+
+
+def _settle(values: dict[str, object], origin: Mapping[str, str], file: Path | None) -> Settings:
+    made: dict[str, Any] = {}
     for key, value in values.items():
-        if key not in Settings.__struct_fields__:
-            raise ConfigError(f"unknown setting {key!r} ({origin[key]}); `afoot config` lists them all")
         try:
-            one = msgspec.convert({key: value}, Settings, strict=False)
-        except msgspec.ValidationError as error:
-            what, _, where = str(error).partition(" - at `$.")
-            whole = _whole_key(key, value, where)
-            raise ConfigError(f"setting {whole} ({origin[key]}): {what.lower()}") from None
-        _check(key, getattr(one, key), origin[key])
-    return msgspec.convert(values, Settings, strict=False)
+            made[key] = _fit(key, value)
+        except Misfit as misfit:
+            raise _explained(misfit, origin[key], file) from None
+    settings = Settings(**made)
+    for name, server in settings.servers.items():
+        # A table without a way adds to a server that comes from elsewhere.
+        if not server.way() and name != OWN and not settings.mcp_servers and not settings.targets:
+            missing = Misfit(("servers", name), "needs one of command, url, module")
+            raise _explained(missing, origin["servers"], file)
+    return settings
 
 
-def _whole_key(key: str, value: object, where: str) -> str:
-    """`tools.export.idle_s`: msgspec writes `[...]` where the names of a table stand."""
-    if "[...]" in where and isinstance(value, dict):
-        for name, limits in value.items():
-            if not isinstance(limits, dict):
-                return f"{key}.{name}"
-            for limit, number in limits.items():
-                if isinstance(number, bool) or not isinstance(number, int | float):
-                    return f"{key}.{name}.{limit}"
-    return key
+def _fit(key: str, value: object) -> object:
+    if key not in Settings.__struct_fields__:
+        raise Misfit((key,), f"unknown{nearest(key, Settings.__struct_fields__)}")
+    if key in _TABLES:
+        if not isinstance(value, dict):
+            raise Misfit((key,), f"must be tables: [{key}.NAME]")
+        return {name: fit(_TABLES[key], one, (key, name)) for name, one in value.items()}
+    if key == "hooks":
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            raise Misfit((key,), "must be tables: [[hooks]]")
+        return [fit(Hook, one, (key, str(number))) for number, one in enumerate(value)]
+    found = fit_value(Settings, key, value)
+    if key in _MORE_THAN_NOTHING and not found:
+        raise Misfit((key,), "must be more than 0")
+    return found
 
 
-def _check(key: str, value: object, where: str) -> None:
-    if key in CHOICES and value not in CHOICES[key]:
-        raise ConfigError(f"setting {key} ({where}): must be one of {', '.join(CHOICES[key])}, not {value!r}")
-    if isinstance(value, int | float) and not value >= 0:
-        raise ConfigError(f"setting {key} ({where}): must not be negative")
-    if key in ("keepalive_s", "notice_s", "stuck_s") and not value:
-        raise ConfigError(f"setting {key} ({where}): must be more than 0")
-    if key in ("tools", "servers") and isinstance(value, dict):
-        for name, limits in value.items():
-            for limit, number in limits.items():
-                if limit not in LIMITS:
-                    raise ConfigError(
-                        f"setting {key}.{name}.{limit} ({where}): must be one of {', '.join(LIMITS)}"
-                    )
-                _check(f"{key}.{name}.{limit}", number, where)
+def _explained(misfit: Misfit, origin: str, file: Path | None) -> ConfigError:
+    """What is wrong, where it stands, and what may have been meant."""
+    key = ".".join(misfit.path)
+    line = None
+    if file is not None and origin == str(file):
+        line = line_of(file.read_text(encoding="utf-8"), misfit.path)
+    where = origin if line is None else f"{origin}, line {line}"
+    if len(misfit.path) == 1 and misfit.message.startswith("unknown"):
+        hint = misfit.message.removeprefix("unknown")
+        text = f"unknown setting {key!r} ({where}){hint}; `afoot config` lists them all"
+    else:
+        text = f"setting {key} ({where}): {misfit.message}"
+    return ConfigError(text, file=file if line else None, line=line, key=key)

@@ -2,61 +2,93 @@
 
 import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from msgspec import Raw, json
+from msgspec.structs import replace
 
 from afoot.config import Settings, home
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Fact, Finished, Limits, Reading
-from afoot.core.ports import Journal, Tool
+from afoot.core.ports import Journal, Query, Tool
 from afoot.engine.bell import Bell
-from afoot.engine.catalog import Catalog, Limiter
+from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
+from afoot.engine.policy import Allowed, Policy
 from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
+from afoot.engine.terms import Terms
 from afoot.errors import CallerError
-from afoot.providers import function
+from afoot.providers.function import FunctionProvider
+from afoot.providers.hooks import Hooks
+from afoot.providers.hooks_follow import Echoes
+from afoot.providers.known import Known
 from afoot.providers.loading import load, load_file
+from afoot.providers.options import Settings as FunctionSettings
+from afoot.providers.roster import Roster, gather, is_server
+from afoot.providers.servers import Servers
 from afoot.providers.watchdog import Watchdog
+from afoot.serve.shelf import Library
+from afoot.state import Kept
 from afoot.store.lock import StoreLock
 from afoot.store.memory import MemoryJournal
 from afoot.store.sqlite import SqliteJournal
+from afoot.wire.jsonrpc import Fault
+from afoot.wire.messages import Capabilities
+from afoot.wire.shelf import Lookup
 
 MEMORY = ":memory:"
-Target = str | Path | Callable[..., Any]
+REMEMBERED = 1000  # calls of the history from which is known which tools report
+# What a running gateway cannot change.
+FIXED = (
+    "http", "store", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins", "allow_hosts",
+    "hooks",
+)  # fmt: skip
+Target = object  # a str, a Path, a function; any other object is a server
 
 
 class Gateway:
     """Runs tools: open it with `async with`, then submit, follow, answer, cancel."""
 
     engine: Engine
+    servers: Servers
     watchdog: Watchdog
 
     def __init__(self, *targets: Target, settings: Settings | None = None) -> None:
-        """Targets are files of tools, names of modules, or functions."""
+        """Targets are files of tools, names of modules, functions, or what means servers (design 5)."""
         self.settings = settings or Settings(store=MEMORY)
         self.targets = targets or tuple(self.settings.targets)
         self._stack = AsyncExitStack()
+        self._functions: list[Callable[..., Any]] = []
         self.lock: StoreLock | None = None
+        self._library: Library | None = None
+        self._roster = Roster()
 
     async def __aenter__(self) -> Self:
-        settings = self.settings
-        limiter = Limiter(settings.tools, settings.servers, settings.max_idle_s, settings.max_ceiling_s)
         try:
             journal = await self._journal()
-            self.engine = Engine(journal, Catalog(limiter), Slots(settings.server_concurrency))
-            self.engine.write_ahead = settings.durable == "full"
-            self.engine.require_history = settings.history == "required"
-            self.engine.max_result_bytes = settings.max_result_bytes
-            self.engine.max_data_bytes = settings.max_data_bytes
-            self.engine.max_questions = settings.max_questions
+            self.engine = Engine(journal, Catalog(), Slots(self.settings.server_concurrency))
+            if self.settings.store != MEMORY:
+                self.engine.policy = Policy(Kept("allow.json", Allowed))
+                self.engine.policy.refresh()
             self.watchdog = self._stack.enter_context(Watchdog())
+            known = Known(None if self.settings.store == MEMORY else home() / "servers")
+            servers = Servers(self.engine.catalog, self._limits(patient=True), known)
+            servers.restart_limit = self.settings.restart_limit
+            self.servers = await self._stack.enter_async_context(servers)
+            roster = gather(self.settings, self.targets)
+            if not self.targets and not roster.wanted and not roster.files:
+                raise CallerError("nothing to serve: name a file or a module of tools, or a server")
+            self._roster = roster
+            self._configure()
             self.reload()
+            self.servers.follow(roster)
+            await self._hooked()
             await self._stack.enter_async_context(self.engine)
+            await self._remember()
             await recover(self.engine)
         except BaseException:
             await self._stack.aclose()
@@ -68,14 +100,29 @@ class Gateway:
 
     def reload(self) -> None:
         """Read the targets again; calls in flight finish on the old code. Raises CallerError."""
-        functions = [found for target in self.targets for found in _functions(target)]
-        if not functions and not self.targets:
-            raise CallerError("nothing to serve: name a file or a module of tools")
-        provider = function.FunctionProvider(
-            functions, settings=self._for_functions(), watchdog=self.watchdog
-        )
-        self._stack.callback(provider.close)
-        self.engine.catalog.put(provider)
+        self._functions = [
+            found for target in self.targets if not is_server(target) for found in _functions(target)
+        ]
+        self._offer()
+
+    def adopt(self, settings: Settings) -> list[str]:
+        """Take other settings for calls to come; gives the changed ones that need a new start.
+
+        Servers come, go and are replaced; calls in flight finish as they are. Raises CallerError.
+        """
+        roster = gather(settings, self.targets)
+        changed = [key for key in FIXED if getattr(settings, key) != getattr(self.settings, key)]
+        settings = replace(settings, **{key: getattr(self.settings, key) for key in changed})
+        is_there = {one.name for one in self.servers.list()} >= roster.wanted.keys()
+        if settings == self.settings and roster == self._roster and is_there:
+            return changed  # hosts rewrite their files for reasons of their own
+        self.settings, self._roster = settings, roster
+        self.servers.restart_limit = settings.restart_limit
+        self._configure()
+        self._offer()
+        self.servers.limits = self._limits(patient=True)
+        self.servers.follow(roster)
+        return changed
 
     def tools(self) -> list[Tool]:
         """The tools on offer."""
@@ -120,6 +167,14 @@ class Gateway:
         """Submit a call and wait for its end."""
         return await self.result(self.submit(tool, arguments, **options))
 
+    async def read_resource(self, uri: str) -> dict[str, Any]:
+        """What a server's resource holds, as `resources/read` tells it; raises CallerError, ToolError."""
+        return await self._look_up("resources/read", uri, {"uri": uri})
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """A server's prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
+        return await self._look_up("prompts/get", name, {"name": name, "arguments": dict(arguments or {})})
+
     def answer(self, question_id: str, content: object = None, *, action: str = "accept") -> None:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
         encoded = NOTHING if content is None else Raw(json.encode(content))
@@ -128,6 +183,24 @@ class Gateway:
     def cancel(self, call_id: str, reason: str = "the operator cancelled it") -> None:
         """Ask a call to stop; raises UnknownName if it is over."""
         self.engine.cancel(self.engine[call_id], "operator", reason)
+
+    async def _look_up(self, method: str, subject: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Ask those servers that may know it, until one does."""
+        if self._library is None:
+            self._library = Library(self.engine.catalog, self.servers.list)
+        lookup = Lookup(0, method, params, subject, "operator", Capabilities())
+        try:
+            for shelf, name in self._library.find(lookup):
+                with suppress(Fault):
+                    return await shelf.request(method, lookup.body(name, {}, None), "operator")
+        except Fault as fault:
+            raise CallerError(fault.message) from None
+        raise CallerError(f"no server has {subject}")
+
+    async def _remember(self) -> None:
+        """Tools that have reported before are expected to (C1)."""
+        rows = await self.engine.journal.find(Query(limit=REMEMBERED))
+        self.engine.reporters |= {row.tool for row in rows if row.progress is not None}
 
     async def _past(self, live: Live, until: int) -> Sequence[Fact]:
         """The facts before a follower's position, however long ago they fell out of memory."""
@@ -144,30 +217,64 @@ class Gateway:
         durable = "full" if self.settings.durable == "full" else "normal"
         return await self._stack.enter_async_context(SqliteJournal(path, durable))
 
-    def _for_functions(self) -> function.Settings:
+    def _configure(self) -> None:
+        """Have the engine go by the settings."""
+        engine, settings = self.engine, self.settings
+        engine.catalog.terms = Terms(
+            settings.tools, settings.servers, settings.approval, settings.policy,
+            settings.max_idle_s, settings.max_ceiling_s,
+        )  # fmt: skip
+        engine.write_ahead = settings.durable == "full"
+        engine.require_history = settings.history == "required"
+        engine.max_result_bytes = settings.max_result_bytes
+        engine.max_data_bytes = settings.max_data_bytes
+        engine.max_questions = settings.max_questions
+        engine.max_attempts = settings.max_attempts
+        engine.policy.ask_by = settings.ask_by
+        engine.policy.waits = settings.unanswerable == "wait"
+
+    async def _hooked(self) -> None:
+        """Have the hooks follow calls; they see the last ones end, too."""
+        if not self.settings.hooks:
+            return
+        hooks = Hooks(self.settings.hooks)
+        if hooks.has("before_call"):
+            self.engine.hooks = hooks
+        await self._stack.enter_async_context(Echoes(hooks, self.engine))
+
+    def _offer(self) -> None:
+        """Offer the functions, on the limits in force."""
+        settings = FunctionSettings(
+            limits=self._limits(),
+            message_limit=self.settings.max_message_chars,
+            cancel_waits=True,
+            lifecycle=self.settings.lifecycle,
+        )
+        provider = FunctionProvider(self._functions, settings=settings, watchdog=self.watchdog)
+        self._stack.callback(provider.close)
+        self.engine.catalog.put(provider)
+
+    def _limits(self, *, patient: bool = False) -> Limits:
         settings = self.settings
-        limits = Limits(
+        return Limits(
             settings.idle_s,
             settings.ceiling_s,
             settings.answer_s,
             settings.queue_limit_s,
             settings.cancel_grace_s,
-        )
-        return function.Settings(
-            limits=limits,
-            message_limit=settings.max_message_chars,
-            cancel_waits=True,
-            lifecycle=settings.lifecycle,
+            settings.start_limit_s,
+            patient,
         )
 
 
 def _functions(target: Target) -> list[Callable[..., Any]]:
     if callable(target):
         return [target]
-    if isinstance(target, Path) or target.endswith(".py"):
-        return load_file(target)
+    name = str(target)
+    if isinstance(target, Path) or name.endswith(".py"):
+        return load_file(name)
     try:
-        found = load(importlib.import_module(target))
+        found = load(importlib.import_module(name))
     except ImportError as error:
         raise CallerError(f"cannot load {target}: {error}") from None
     if not found:

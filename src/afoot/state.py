@@ -3,6 +3,7 @@
 import os
 import secrets
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from msgspec import DecodeError, Struct, json
 
@@ -10,6 +11,7 @@ from afoot.config import home
 from afoot.errors import CallerError
 
 KEY_BYTES = 32
+T = TypeVar("T", bound=Struct)
 
 
 class Address(Struct):
@@ -34,7 +36,7 @@ def token() -> str:
 def announce(address: Address) -> Address | None:
     """Leave the address where client commands find it; gives the one that stood there, if it still runs."""
     before = running()
-    _write(home() / "gateway.json", json.encode(address))
+    keep(home() / "gateway.json", json.encode(address))
     return before
 
 
@@ -44,7 +46,7 @@ def withdraw(address: Address, before: Address | None = None) -> None:
     if known is None or known.pid != address.pid:
         return
     if before is not None and _lives(before.pid):
-        _write(home() / "gateway.json", json.encode(before))
+        keep(home() / "gateway.json", json.encode(before))
     else:
         (home() / "gateway.json").unlink(missing_ok=True)
 
@@ -57,6 +59,58 @@ def running() -> Address | None:
     except (OSError, DecodeError):
         return None
     return address
+
+
+def keep(file: Path, data: bytes) -> None:
+    """Whole or not at all, and never readable by others."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(data)
+        draft.replace(file)
+    except OSError as error:
+        why = error.strerror or error
+        raise CallerError(f"state folder {file.parent}: cannot be written ({why}); set AFOOT_HOME") from None
+
+
+class Kept(Generic[T]):
+    """A list in a file of the state folder, which other processes may change too."""
+
+    def __init__(self, name: str, kind: type[T]) -> None:
+        self._file = home() / name
+        self._kind = kind
+        self._known: tuple[int, ...] = (-1,)
+
+    def read(self) -> list[T] | None:
+        """The list; None if it is as we know it. Raises CallerError naming the file."""
+        now = self._stamp()
+        if now == self._known:
+            return None
+        try:
+            found = json.decode(self._file.read_bytes(), type=list[self._kind]) if now else list[T]()
+        except (OSError, DecodeError) as error:
+            raise CallerError(f"{self._file}: cannot be read ({error}); mend it, or move it away") from None
+        self._known = now
+        return found
+
+    def write(self, things: list[T]) -> None:
+        """Keep this list; raises CallerError, also where the file has become unreadable meanwhile."""
+        if self._stamp() != self._known:
+            self.read()  # what cannot be read is not overwritten
+        keep(self._file, json.format(json.encode(things)))
+        self._known = self._stamp()
+
+    def _stamp(self) -> tuple[int, ...]:
+        """What changes with the file; nothing if there is none. It is never written in place."""
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise CallerError(f"{self._file}: cannot be read ({error.strerror})") from None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _lives(pid: int) -> bool:
@@ -75,19 +129,5 @@ def _secret(name: str, size: int) -> str:
         found = ""
     if not found:
         found = secrets.token_hex(size)
-        _write(file, found.encode())
+        keep(file, found.encode())
     return found
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Whole or not at all, and never readable by others."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(data)
-        draft.replace(file)
-    except OSError as error:
-        why = error.strerror or error
-        raise CallerError(f"state folder {file.parent}: cannot be written ({why}); set AFOOT_HOME") from None

@@ -26,7 +26,8 @@ from afoot.fake_clock import TOOLS, Deadlock, FakeClock, advance, run
 from afoot.gateway import MEMORY, Gateway
 from afoot.providers.content import Partial
 from afoot.providers.context import Context
-from afoot.providers.function import Options, tool
+from afoot.providers.function import tool
+from afoot.providers.options import Options
 
 _PATIENCE_S: Final = 1.0  # a thread that is told to stop has this much real time to obey
 

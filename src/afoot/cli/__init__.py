@@ -11,12 +11,26 @@ COMMANDS = {
     "log": ("afoot.cli.calls:log", "Print a call's history, with the seconds since it was opened."),
     "cancel": ("afoot.cli.calls:cancel", "Ask a call to stop."),
     "answer": ("afoot.cli.answer:answer", "Answer the question that a call asks."),
+    "allow": ("afoot.cli.allow:app", "List what may run without asking; add, revoke."),
     "tools": ("afoot.cli.tools:tools", "List the tools, or show one with its arguments."),
+    "servers": ("afoot.cli.servers:app", "List the servers, or show one; add, reload, remove, logs, login."),
     "status": ("afoot.cli.tools:status", "Say whether a gateway runs, how it is, and what it is doing."),
+    "connect": (
+        "afoot.cli.connect:connect",
+        "Bridge stdin and stdout to the running gateway; starts one if none runs.",
+    ),
+    "doctor": (
+        "afoot.cli.doctor:doctor",
+        "Check that everything is in place, and say how to mend what is not.",
+    ),
     "config": ("afoot.cli.setup:config", "Print every setting, its value, and where the value came from."),
     "init": (
         "afoot.cli.setup:init",
         "Write an afoot.toml and a tools.py to start from; nothing is overwritten.",
+    ),
+    "install": (
+        "afoot.cli.install:install",
+        "Let a host (Claude Code, Cursor, VS Code, …) start afoot, or undo it.",
     ),
 }
 

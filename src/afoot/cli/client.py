@@ -30,9 +30,13 @@ class Client:
         given = urlencode({key: value for key, value in query.items() if value not in (None, "")})
         return self._answer("GET", f"{path}?{given}" if given else path)
 
-    def post(self, path: str, body: object, **headers: str) -> Any:
+    def post(self, path: str, body: object, silent_s: float = ANSWER_S) -> Any:
         """Have something done; raises Stop."""
-        return self._answer("POST", path, body, headers)
+        return self._answer("POST", path, body, silent_s)
+
+    def delete(self, path: str) -> Any:
+        """Have something taken away; raises Stop."""
+        return self._answer("DELETE", path)
 
     def open(self, method: str, path: str, body: object = None, last: str = "") -> HTTPResponse:
         """Begin to read a stream; raises Stop."""
@@ -41,10 +45,8 @@ class Client:
             raise _wrong(response.status, response.read())
         return response
 
-    def _answer(
-        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
-    ) -> Any:
-        response = self._send(method, path, body, headers or {}, ANSWER_S)
+    def _answer(self, method: str, path: str, body: object = None, silent_s: float = ANSWER_S) -> Any:
+        response = self._send(method, path, body, {}, silent_s)
         try:
             data = response.read()
         except (OSError, HTTPException) as error:
@@ -57,10 +59,7 @@ class Client:
         self, method: str, path: str, body: object, headers: dict[str, str], silent_s: float
     ) -> HTTPResponse:
         connection = self._connection()
-        sent = {
-            "authorization": f"Bearer {self._token}",
-            **{key.replace("_", "-"): headers[key] for key in headers},
-        }
+        sent = {"authorization": f"Bearer {self._token}", **headers}
         data = None
         if body is not None:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()

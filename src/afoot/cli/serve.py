@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from afoot.config import Loaded
+    from collections.abc import Iterator
+
     from afoot.core.ports import Tool
+    from afoot.providers.servers import Servers
+    from afoot.serve.site import Site
     from afoot.state import Address
+
+FLAGS = ("http", "store", "approval")
 
 
 @dataclass(frozen=True)
@@ -24,43 +29,56 @@ class Options:
     http: Annotated[str | None, Parameter(help="HOST:PORT to listen on; port 0 picks a free one")] = None
     stdio: Annotated[bool, Parameter(help="speak MCP on stdin and stdout instead of HTTP")] = False
     store: Annotated[str | None, Parameter(help="the file that keeps the history")] = None
+    approval: Annotated[str | None, Parameter(help="auto or ask: whether calls are asked about")] = None
     reload: Annotated[bool, Parameter(help="read tool files again when they change")] = False
     json: Annotated[bool, Parameter(help="print one line of JSON with address and token")] = False
+    linger: Annotated[bool, Parameter(show=False)] = False  # as `afoot connect` starts it
 
 
 def serve(*targets: str, options: Annotated[Options, Parameter(name="*")] = Options()) -> int:  # noqa: B008
     """Serve tools over MCP, and keep their calls' history.
 
     Args:
-        targets: files or modules of tools
+        targets: files or modules of tools, module:server, URLs of MCP servers, files with mcpServers
     """
     from afoot import app
     from afoot.config import load
 
     _log_to_stderr()
-    flags = {name: value for name in ("http", "store") if (value := getattr(options, name)) is not None}
-    loaded = load(options.config, flags)
-    plan = app.Plan(loaded.settings, targets or _configured(loaded), options.stdio, options.reload)
+    flags: dict[str, object] = {
+        name: value for name in FLAGS if (value := getattr(options, name)) is not None
+    }
+    if targets:
+        flags["targets"] = list(targets)
+    loaded = load(options.config, flags, upward=not options.linger)
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # modules are named from here
+    plan = app.Plan(
+        loaded.settings, tuple(loaded.settings.targets), options.stdio, options.reload,
+        linger=options.linger, source=app.Source(loaded.file, flags),
+    )  # fmt: skip
 
-    def started(address: "Address", tools: "list[Tool]") -> None:
+    def started(address: "Address", site: "Site") -> None:
         if options.json:
             import msgspec
 
             print(msgspec.json.encode(address).decode(), flush=True)
         else:
-            print(welcome(address, tools), flush=True)
+            print(welcome(address, site), flush=True)
 
     app.run(plan, started)
     return 0
 
 
-def welcome(address: "Address", tools: "list[Tool]") -> str:
-    """What a person is told at the start: where it is, and what to type next."""
+def welcome(address: "Address", site: "Site") -> str:
+    """What a person is told at the start: where it is, what is wrong, and what to type next."""
+    tools = list(site.engine.catalog)
     names = ", ".join(tool.name for tool in tools)
     if len(names) > 60:
         names = f"{names[:60].rpartition(', ')[0]}, …"
     lines = [
-        f"afoot serves {len(tools)} tool{'s' * (len(tools) != 1)}: {names}",
+        f"afoot serves {len(tools)} tool{'s' * (len(tools) != 1)}{': ' * bool(names)}{names}",
+        *(_servers(site.servers) if site.servers is not None else ()),
         f"  MCP   {address.mcp}",
         f"  pid   {address.pid}",
         "type in another terminal:",
@@ -68,6 +86,17 @@ def welcome(address: "Address", tools: "list[Tool]") -> str:
         "Ctrl-C stops it.",
     ]
     return "\n".join(lines)
+
+
+def _servers(servers: "Servers") -> "Iterator[str]":
+    listed = servers.list()
+    if listed:
+        starting = [one.name for one in listed if one.state == "starting"]
+        more = f" (starting: {', '.join(starting)})" if starting else ""
+        names = ", ".join(one.name for one in listed)
+        yield f"  from {len(listed)} server{'s' * (len(listed) != 1)}: {names}{more}"
+    yield from (f"  {one.name}: {one.error}" for one in listed if one.error)
+    yield from (f"  {problem}" for problem in servers.problems)
 
 
 def myself() -> str:
@@ -115,17 +144,10 @@ def _sample(schema: dict[str, Any]) -> str:
     return samples.get(str(schema.get("type")), "text")
 
 
-def _configured(loaded: "Loaded") -> tuple[str, ...]:
-    """The config's targets; files are named from where the config file is."""
-    origin = loaded.origin["targets"]
-    folder = Path(origin).parent if loaded.file is not None and origin == str(loaded.file) else Path()
-    return tuple(
-        str(folder / target) if target.endswith(".py") else target for target in loaded.settings.targets
-    )
-
-
 def _log_to_stderr() -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
     logging.getLogger("afoot").setLevel(logging.INFO)
+    for chatty in ("httpx2", "mcp"):  # a line for each request, addresses and all
+        logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -20,11 +20,21 @@ WORDS = {
     "ceiling_s": "seconds on the clock after which a call ends in any case",
     "answer_s": "seconds a question waits for its answer",
     "queue_limit_s": "seconds a call waits for a free slot",
+    "start_limit_s": "seconds a server has to start",
     "cancel_grace_s": "seconds a cancelled tool has to stop by itself",
     "max_idle_s": "no tool gets a longer idle limit than this",
     "max_ceiling_s": "no tool gets a higher ceiling than this",
     "server_concurrency": "calls at once on one server; 0: no limit",
     "drain_s": "seconds that calls have to finish when the gateway is told to stop",
+    "caller_limits": "seconds that clients wait at most, by their names",
+    "caller_limit_s": "seconds that all other clients wait at most",
+    "linger_s": "seconds that a gateway started by `afoot connect` stays when nobody needs it",
+    "approval": "auto, or ask: the default for all tools; empty: as each tool is",
+    "policy": "empty, or careful: everything is asked about but what is known to be read-only",
+    "ask_by": "caller, operator or both: who is asked; empty: the caller if it can be asked",
+    "unanswerable": "refuse, or wait: what a call does that nobody can be asked about",
+    "max_attempts": "how often a call that is safe to repeat is run, if what it runs on dies",
+    "restart_limit": "how often in a row a server that died is started again",
     "progress_hz": "progress notifications a second a call; 0: every one",
     "notice_s": "seconds of silence after which the gateway says that a call still lives",
     "sse_after_s": "seconds after which a response becomes a stream",
@@ -42,11 +52,18 @@ WORDS = {
     "mcp_token": "a secret that MCP clients must send; empty: none is needed on loopback",
     "allow_origins": "web origins that may speak to /mcp",
     "allow_hosts": "further Host headers that mean this gateway",
-    "tools": "limits by tool, as [tools.NAME] tables with idle_s, ceiling_s, …",
-    "servers": "limits by server, as [servers.NAME] tables",
+    "mcp_servers": "files of other hosts with MCP servers in them, as mcp.json",
+    "hooks": "what is run before, while and after calls, as [[hooks]] tables",
+    "servers": "MCP servers, as [servers.NAME] tables with command or url; and limits by server",
+    "tools": "limits and approval by tool, as [tools.NAME] tables with idle_s, approval, …",
 }
-_SECRET = ("mcp_token",)
+_SECRET = ("mcp_token", "client_secret")
+_SECRETS = ("env", "headers")  # tables with secrets in them
 
+EXAMPLES = {
+    "servers": ('# command = "npx"', '# args = ["-y", "some-mcp-server"]'),
+    "tools": ("# idle_s = 60.0",),
+}
 TOOLS = '''"""Tools to start from: `afoot serve tools.py`, then `afoot call count n=20`."""
 
 import asyncio
@@ -80,7 +97,7 @@ def config(*, file: Annotated[Path | None, Parameter(name="--config")] = None, j
 
     loaded = load(file)
     for key, value in _values(loaded.settings).items():
-        shown = "(set)" if key in _SECRET and value else value
+        shown = _shown(key, value)
         if json:
             told = {"key": key, "value": shown, "from": loaded.origin[key], "help": WORDS.get(key, "")}
             print(json_module.dumps(told))
@@ -133,8 +150,8 @@ def template() -> str:
         lines.append(f"# {WORDS.get(key, key)}")
         if key == "targets":
             lines += ['targets = ["tools.py"]', ""]
-        elif isinstance(value, dict):
-            lines += [f"# [{key}.NAME]", "# idle_s = 60.0", ""]
+        elif key in ("servers", "tools"):
+            lines += [f"# [{key}.NAME]", *EXAMPLES[key], ""]
         else:
             lines += [f"# {key} = {_toml(value)}" if value is not None else f"# {key} = 600.0", ""]
     return "\n".join(lines)
@@ -146,12 +163,31 @@ def _next(folder: Path) -> str:
     return f"{myself()} serve" if folder == Path() else f"cd {folder} && {myself()} serve"
 
 
+def _shown(key: str, value: Any) -> Any:
+    """A value without its secrets; the name of a variable is none."""
+    if isinstance(value, dict):
+        hidden = key in _SECRETS
+        return {name: _hidden(one) if hidden else _shown(name, one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_shown("", one) for one in value]
+    return _hidden(value) if key in _SECRET and value else value
+
+
+def _hidden(value: Any) -> str:
+    text = str(value)
+    return text if text.startswith("${") and text.endswith("}") else "(set)"
+
+
 def _values(settings: Any) -> dict[str, Any]:
-    return {key: getattr(settings, key) for key in settings.__struct_fields__}
+    from msgspec import to_builtins
+
+    return {key: to_builtins(getattr(settings, key)) for key in settings.__struct_fields__}
 
 
 def _toml(value: object) -> str:
     if isinstance(value, dict):
         inner = ", ".join(f"{json_module.dumps(key)} = {_toml(one)}" for key, one in value.items())
         return f"{{{inner}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in value)}]"
     return "unset" if value is None else json_module.dumps(value)

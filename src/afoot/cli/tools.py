@@ -1,12 +1,13 @@
 """`afoot tools` and `status`: what a running gateway offers, and how it is."""
 
 import json as json_module
+from collections.abc import Iterator
 from typing import Any
 
 from afoot.cli.calls import At, Json, table, width
 from afoot.cli.client import connect, part
 from afoot.cli.typed import described
-from afoot.observe.terminal import cut
+from afoot.observe.terminal import clean, cut
 
 
 def tools(name: str = "", /, *, at: At = "", json: Json = False) -> int:
@@ -34,6 +35,7 @@ def status(*, at: At = "", json: Json = False) -> int:
     """Say whether a gateway runs, where, how it is, and what it is doing."""
     client = connect(at)
     health = client.get("/healthz")
+    behind = client.get("/api/servers")
     living: list[dict[str, Any]] = client.get("/api/calls", state="live", limit=500)["calls"]
     asks = sum(len(call["questions"]) for call in living)
     if json:
@@ -43,6 +45,7 @@ def status(*, at: At = "", json: Json = False) -> int:
             **health,
             "live": len(living),
             "questions": asks,
+            "servers": behind["servers"],
         }
         print(json_module.dumps(told))
         return 0
@@ -50,11 +53,23 @@ def status(*, at: At = "", json: Json = False) -> int:
     if health.get("why"):
         print(f"  history: {health['why']}")
     print(f"  {_count(len(living), 'live call')}, {_count(asks, 'open question')}")
+    for line in _told(behind, health.get("problems", [])):
+        print(cut(f"  {line}", width()))
     for what, times in health.get("counted", {}).items():
         print(f"  {what}: {times}")
     for line in table(living, width() - 2) if living else ():
         print(f"  {line}")
     return 0
+
+
+def _told(behind: dict[str, Any], problems: list[str]) -> Iterator[str]:
+    """How many servers, and what is wrong with them or the settings."""
+    servers: list[dict[str, Any]] = behind["servers"]
+    if servers:
+        ready = sum(one["state"] == "ready" for one in servers)
+        yield f"{_count(len(servers), 'server')}, {ready} of them running"
+    yield from (f"{one['name']}: {one['error']}" for one in servers if one["error"])
+    yield from (*behind["problems"], *problems)
 
 
 def _count(number: int, thing: str) -> str:
@@ -65,13 +80,13 @@ def _usage(tool: dict[str, Any]) -> str:
     schema = tool["inputSchema"]
     required = set(schema.get("required") or ())
     words = [f"{key}=…" if key in required else f"[{key}=…]" for key in schema.get("properties") or ()]
-    return " ".join([tool["name"], *words])
+    return clean(" ".join([tool["name"], *words]))
 
 
 def _show(tool: dict[str, Any]) -> None:
     print(_usage(tool))
     for line in (tool["description"] or "").split("\n"):
-        print(f"  {line}".rstrip())
+        print(f"  {clean(line)}".rstrip())
     schema = tool["inputSchema"]
     required = set(schema.get("required") or ())
     for key, one in (schema.get("properties") or {}).items():
@@ -84,4 +99,6 @@ def _show(tool: dict[str, Any]) -> None:
         print(cut(f"  {key} ({'; '.join(notes)}){text}", width()))
     limits = tool["limits"]
     idle = f"{limits['idle_s']:g} s" if limits["idle_s"] is not None else "none"
+    idle += " (once it has reported)" * tool["patient"]
     print(f"  limits: idle {idle}, ceiling {limits['ceiling_s']:g} s, answer {limits['answer_s']:g} s")
+    print(f"  server: {tool['server']}; approval: {tool['approval']}")

@@ -8,7 +8,7 @@ from math import ceil
 
 from msgspec import Struct
 
-from afoot.serve import calls, feed, openapi, questions, tools
+from afoot.serve import allow, calls, feed, login, openapi, questions, servers, tools
 from afoot.serve.asgi import Receive, Scope, Send
 from afoot.serve.calls import resolve
 from afoot.serve.follow import follow, wanted
@@ -31,12 +31,16 @@ log = logging.getLogger("afoot.serve")
 
 
 class Health(Struct, frozen=True):
-    """Whether the gateway is well; `why` says what is wrong, `counted` what was odd since it started."""
+    """Whether the gateway is well; `why` says what is wrong, `counted` what was odd since it started.
+
+    `problems`: what is wrong with the settings that were read last, and are not in force.
+    """
 
     status: str
     version: str
     why: str | None = None
     counted: dict[str, int] = {}
+    problems: list[str] = []
 
 
 def routes(site: Site, guard: Guard) -> App:
@@ -65,7 +69,7 @@ async def health(request: Request) -> None:
     status = "degraded" if why else "ok"
     counted = {**request.site.counted, "tools that did not stop": request.site.engine.unstopped}
     odd = {what: times for what, times in counted.items() if times}
-    await request.answer(200, Health(status, request.site.version, why, odd))
+    await request.answer(200, Health(status, request.site.version, why, odd, request.site.problems))
 
 
 async def call_events(request: Request) -> None:
@@ -90,8 +94,20 @@ ROUTES = (
     Route("GET", "/api/events", feed.events, query=("after",)),
     Route("GET", "/api/questions", questions.index, questions.Questions),
     Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.Said),
+    Route("GET", "/api/allow", allow.index, allow.Allowlist),
+    Route("POST", "/api/allow", allow.add, allow.AllowView, allow.Add, status=201),
+    Route("DELETE", "/api/allow/{id}", allow.revoke, allow.AllowView),
     Route("GET", "/api/tools", tools.index, tools.Tools),
     Route("GET", "/api/tools/{name}", tools.show, tools.ToolView),
+    Route("GET", "/api/servers", servers.index, servers.ServerList),
+    Route("POST", "/api/servers", servers.add, servers.ServerView, servers.NewServer, status=201),
+    Route("GET", "/api/servers/{name}/logs", servers.logs, servers.Logs, query=("limit",)),
+    Route("POST", "/api/servers/{name}/reload", servers.reload, servers.ServerView),
+    Route("POST", "/api/servers/{name}/login", login.begin, login.LoginView, login.Begin, status=202),
+    Route("GET", "/api/servers/{name}/login", login.wait, login.LoginView),
+    Route("POST", "/api/servers/{name}/logout", login.logout, login.LoggedOut),
+    Route("GET", "/api/servers/{name}", servers.show, servers.ServerView),
+    Route("DELETE", "/api/servers/{name}", servers.remove, servers.Removed),
     Route("GET", "/api/openapi.json", description, dict),
 )  # fmt: skip
 
@@ -111,6 +127,7 @@ async def _route(request: Request, guard: Guard) -> None:
         guard.public(request.scope)
     else:
         guard.operator(request.scope)
+        request.seen()
     if not found:
         raise _unknown(path)
     for route, match in found:

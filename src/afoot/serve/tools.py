@@ -3,10 +3,10 @@
 from typing import Any
 
 from msgspec import Struct, json
-from msgspec.structs import asdict
 
 from afoot.core.ports import Tool
 from afoot.serve.request import Request
+from afoot.tables import LIMITS
 
 
 class ToolView(Struct, frozen=True):
@@ -20,8 +20,11 @@ class ToolView(Struct, frozen=True):
     outputSchema: dict[str, Any] | None
     annotations: dict[str, Any]
     limits: dict[str, float | None]
+    patient: bool  # whether silence counts only once it has reported
     concurrency: int
     queue: int
+    approval: str  # auto, ask
+    safe: bool  # whether it may be run once more if what it runs on dies
 
 
 class Tools(Struct, frozen=True):
@@ -45,8 +48,11 @@ async def show(request: Request) -> None:
 def view(tool: Tool) -> ToolView:
     """The tool as JSON."""
     told: dict[str, Any] = json.decode(tool.definition)
+    limits = {name: getattr(tool.limits, name) for name in LIMITS}
+    is_safe = tool.trusted and (tool.read_only or tool.idempotent)
     return ToolView(
         tool.name, tool.server, told.get("title"), told.get("description") or "",
         told.get("inputSchema") or {"type": "object"}, told.get("outputSchema"),
-        told.get("annotations") or {}, asdict(tool.limits), tool.concurrency, tool.queue,
+        told.get("annotations") or {}, limits, tool.limits.patient, tool.concurrency, tool.queue,
+        tool.approval, is_safe,
     )  # fmt: skip

@@ -1,0 +1,31 @@
+"""What servers say of themselves, on a terminal: it is shown, and steers nothing."""
+
+from typing import Any
+
+import pytest
+
+from afoot.cli import servers, tools
+
+ESCAPE = "\x1b]0;owned\x07\x1b[2J"
+
+
+def test_a_description_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """S1: nor a name, nor an argument's."""
+    text = f"reads{ESCAPE}\nmore{ESCAPE}"
+    schema = {"properties": {f"a{ESCAPE}": {"type": "string", "description": text}}}
+    limits = {"idle_s": 30.0, "ceiling_s": 300.0, "answer_s": 600.0}
+    tool: dict[str, Any] = {"name": f"n{ESCAPE}", "description": text, "inputSchema": schema}
+    tools._show({**tool, "limits": limits, "patient": True, "server": "s", "approval": "auto"})
+    shown = capsys.readouterr().out
+    assert "reads" in shown and "\n  more" in shown
+    assert "\x1b" not in shown and "\x07" not in shown
+
+
+def test_a_server_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """S1: neither by its version nor by how it died."""
+    told: dict[str, Any] = dict.fromkeys(("pid", "in_use", "tools", "resources", "prompts"), 0)
+    told |= {"name": "s", "state": "failed", "login": "", "target": "x", "transport": "stdio", "origin": "a"}
+    told |= {"error": f"died{ESCAPE}", "version": f"1{ESCAPE}", "era": "", "counted": {}}
+    servers._told(told, False)
+    shown = capsys.readouterr().out
+    assert "died" in shown and "\x1b" not in shown and "\x07" not in shown

@@ -1,0 +1,104 @@
+"""Files that are followed: settings taken up while a gateway runs, and what stays as it was."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from afoot import Context
+from afoot.changes import Source, read_again
+from afoot.config import Settings, load
+from afoot.gateway import MEMORY, Gateway
+from afoot.serve.site import Site
+
+
+def add(a: int, b: int, ctx: Context | None = None) -> int:
+    """Add."""
+    return a + b
+
+
+async def changed(file: Path, text: str) -> tuple[Gateway, Site]:
+    """A gateway whose config was changed to this."""
+    source = Source(file, {"store": MEMORY})
+    async with Gateway(add, settings=load(file, source.flags).settings) as gateway:
+        site = Site(gateway.engine, gateway.settings, "1")
+        await asyncio.to_thread(file.write_text, text)
+        read_again(gateway, site, source)
+        return gateway, site
+
+
+def test_limits_and_approval_take_effect_for_new_calls(tmp_path: Path) -> None:
+    """C3: without a new start."""
+    file = tmp_path / "afoot.toml"
+    file.write_text("idle_s = 5\n")
+    gateway, site = asyncio.run(changed(file, 'idle_s = 6\napproval = "ask"\nmax_ceiling_s = 7\n'))
+    (tool,) = gateway.tools()
+    assert (tool.limits.idle_s, tool.limits.ceiling_s, tool.approval) == (6, 7, "ask")
+    assert site.settings.idle_s == 6 and site.problems == []
+
+
+def test_what_needs_a_new_start_is_said_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """U2: the address and the secret of a running gateway do not change under it."""
+    file = tmp_path / "afoot.toml"
+    file.write_text("")
+    with caplog.at_level(logging.WARNING):
+        gateway, site = asyncio.run(changed(file, 'http = "127.0.0.1:1"\nmcp_token = "x"\nidle_s = 6\n'))
+    assert (gateway.settings.http, gateway.settings.mcp_token) == (Settings().http, "")
+    assert gateway.settings.idle_s == 6
+    assert [problem.split()[0] for problem in site.problems] == ["http", "mcp_token"]
+    assert "http takes effect when the gateway is started again" in caplog.text
+
+
+def test_an_error_keeps_the_old_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """U2: the log and /healthz name line and key."""
+    file = tmp_path / "afoot.toml"
+    file.write_text("idle_s = 5\n")
+    gateway, site = asyncio.run(changed(file, "\nidel_s = 6\n"))
+    assert gateway.settings.idle_s == 5
+    assert "afoot.toml, line 2" in site.problems[0] and "'idel_s'" in site.problems[0]
+    assert "kept the old settings" in caplog.text
+
+
+def test_settings_that_are_read_again_as_they_were_change_nothing(tmp_path: Path) -> None:
+    """U5: a host rewrites its own file all day; nobody's list changes by that, and nothing piles up."""
+    file = tmp_path / "afoot.toml"
+    file.write_text("idle_s = 5\n")
+
+    async def told() -> tuple[int, bool]:
+        source = Source(file, {"store": MEMORY})
+        async with Gateway(add, settings=load(file, source.flags).settings) as gateway:
+            site = Site(gateway.engine, gateway.settings, "1")
+            heard: list[int] = []
+            gateway.engine.catalog.listen(lambda: heard.append(1))
+            before = [provider for provider, _ in gateway.engine.catalog.known.values()]
+            for _ in range(5):
+                read_again(gateway, site, source)
+            after = [provider for provider, _ in gateway.engine.catalog.known.values()]
+            return len(heard), before == after
+
+    assert asyncio.run(told()) == (0, True)
+
+
+def test_a_failure_of_our_own_keeps_the_old_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """U2: the file is still followed afterwards."""
+    file = tmp_path / "afoot.toml"
+    file.write_text("idle_s = 5\n")
+
+    def broken(*_: object) -> list[str]:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(Gateway, "adopt", broken)
+    gateway, site = asyncio.run(changed(file, "idle_s = 6\n"))
+    assert gateway.settings.idle_s == 5
+    assert "a mistake of ours" in caplog.text and site.problems != []
+
+
+def test_the_restart_limit_of_servers_follows_the_settings(tmp_path: Path) -> None:
+    """U4: for connections to come."""
+    file = tmp_path / "afoot.toml"
+    file.write_text('[servers.one]\ncommand = "x"\n')
+    gateway, _ = asyncio.run(changed(file, 'restart_limit = 7\n[servers.one]\ncommand = "x"\n'))
+    assert gateway.servers.restart_limit == 7
