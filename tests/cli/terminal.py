@@ -39,10 +39,10 @@ class Terminal:
         """What is on the screen and above it, without colours and moves."""
         return _STEERING.sub(b"", self.raw).decode(errors="replace")
 
-    def until(self, text: str) -> None:
-        """Read until the program has written this."""
+    def until(self, text: str, times: int = 1) -> None:
+        """Read until the program has written this so many times."""
         end = time.monotonic() + LIMIT_S
-        while text not in self.text:
+        while self.text.count(text) < times:
             if not self._read(end):
                 pytest.fail(f"{text!r} was not written, but:\n{self.text}")
 

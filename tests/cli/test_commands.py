@@ -166,6 +166,11 @@ def test_config_prints_every_value_and_where_it_came_from(lone: dict[str, str], 
     assert (told["ceiling_s"]["value"], told["ceiling_s"]["from"]) == (9.0, "AFOOT_CEILING_S")
     assert told["answer_s"]["from"] == "default"
     assert "hush" not in done.stdout
+    secrets = 'url = "https://x.example"\nheaders = { A = "hush", B = "${B}" }\nclient_secret = "hush"\n'
+    (tmp_path / "afoot.toml").write_text(f"[servers.x]\n{secrets}")
+    plain = program(("config",), lone, tmp_path).stdout
+    assert "hush" not in plain and "${B}" in plain and "https://x.example" in plain
+    (tmp_path / "afoot.toml").write_text("idle_s = 7.0\n")
     assert "idle_s = 7.0" in program(("config",), lone, tmp_path).stdout
     (tmp_path / "afoot.toml").write_text("idle = 7\n")
     wrong = program(("config",), lone, tmp_path)

@@ -18,7 +18,7 @@ def story(name: str, at: float) -> Batch:
         Finished(at + 1, "ok"),
         Released(at + 1),
     ]
-    row = Row(name, "tool", "local", "me", at, "finished", "ok", at + 1, 2.0, 3.0, "half", at)
+    row = Row(name, "tool", "local", "me", at, "finished", "ok", at + 1, 2.0, 3.0, "half", at, "auto")
     sample = Sample(name, 7, Reading(at, 2.0, 3.0, "half"))
     return Batch([Entry(name, seq, fact) for seq, fact in enumerate(facts, 1)], [sample], {name: row})
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from afoot.core.ports import Query
 from afoot.errors import StoreError
 from afoot.store.schema import PAGE, VERSION
 from afoot.store.sqlite import SqliteJournal
-from tests.store.sample import entries, opened, write
+from tests.store.sample import entries, opened, row, write
 
 
 def mode(path: Path) -> int:
@@ -37,6 +38,22 @@ async def test_the_file_is_the_owners_alone(tmp_path: Path) -> None:
         assert mode(path.parent) == 0o700
         assert {mode(file) for file in path.parent.iterdir()} == {0o600}
         assert len(list(path.parent.iterdir())) == 3
+
+
+async def test_a_file_of_the_version_before_is_made_one_of_this(tmp_path: Path) -> None:
+    """H1, A3: nothing of it is lost, and what it could not say is empty."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        await write(journal, *entries("a", [opened()]), row("a"))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE calls DROP COLUMN approved")
+        db.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+        db.commit()
+    async with SqliteJournal(path) as journal:
+        assert [(one.id, one.approved) for one in await journal.find(Query())] == [("a", "")]
+        assert len(await journal.facts("a")) == 1
+    async with SqliteJournal(path) as journal:
+        assert len(await journal.find(Query())) == 1
 
 
 async def test_a_file_of_its_own_name_for_memory_is_a_file(

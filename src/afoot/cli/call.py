@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from afoot.cli.asking import ANSWERABLE, Asking
 from afoot.cli.desk import Desk, Local, Remote, Wanted
 from afoot.cli.ending import CANCELLED, CODES, INTERRUPTED, LOST, USAGE, Stop
-from afoot.cli.form import Ask, Declined, fill, visit
 from afoot.cli.pump import Item, Pump, StopAsking
 from afoot.cli.screen import Screen, closing, screen
 from afoot.cli.typed import pairs
@@ -31,6 +31,7 @@ class Options:
     idle: Annotated[float | None, Parameter(help="seconds without a report after which it ends")] = None
     ceiling: Annotated[float | None, Parameter(help="seconds after which it ends in any case")] = None
     json: Annotated[bool, Parameter(help="print one JSON object a line")] = False
+    yes: Annotated[bool, Parameter(help="approve it, if it asks whether it may run")] = False
 
 
 def call(tool: str, /, *words: str, options: Annotated[Options, Parameter(name="*")] = Options()) -> int:  # noqa: B008
@@ -47,7 +48,9 @@ def call(tool: str, /, *words: str, options: Annotated[Options, Parameter(name="
         schema: dict[str, Any] = desk.tool(tool)["inputSchema"]
         want = Wanted(tool, _arguments(words, options.args, schema, tool), options.idle, options.ceiling)
         can_ask = sys.stdin.isatty() and not options.json
-        return Following(desk, shown, can_ask, is_local=bool(options.target)).run(desk.start(want))
+        following = Following(desk, shown, can_ask, is_local=bool(options.target))
+        following.approves = options.yes
+        return following.run(desk.start(want))
 
 
 class Following:
@@ -64,6 +67,7 @@ class Following:
         self._interrupts = 0
         self._is_told = False
         self.cancels = True  # whether Ctrl-C cancels the call
+        self.approves = False  # whether it may run without asking the person
 
     def run(self, items: Iterator[Item]) -> int:
         """Follow to the end, and give the exit code. The first Ctrl-C cancels, the second leaves at once."""
@@ -78,7 +82,7 @@ class Following:
             except KeyboardInterrupt:
                 raise Stop(CANCELLED, "left; the call was told to stop") from None
 
-    def _signalled(self, pump: Pump) -> None:
+    def _signalled(self, pump: Pump[Item]) -> None:
         """Not raised where it hits, which may be in the midst of anything; only the second is."""
         self._interrupts += 1
         if self._interrupts > 1:
@@ -97,7 +101,7 @@ class Following:
                 raise
         self._screen.say("Ctrl-C: cancelling the call; once more leaves at once")
 
-    def _turn(self, pump: Pump) -> None:
+    def _turn(self, pump: Pump[Item]) -> None:
         for item in pump.take():
             self._take(item)
         while self._asked and not self._interrupts and self._code() is None:
@@ -135,28 +139,35 @@ class Following:
             return None
         return exit_code(self._call)
 
-    def _answer(self, question: Question, pump: Pump) -> None:
+    def _answer(self, question: Question, pump: Pump[Item]) -> None:
         """Have a person answer in place, or say how it can be answered."""
         assert self._call is not None
-        if question.id not in self._call.open:
+        if question.id not in self._call.open or question.kind == "below":
             return
-        if not self._can_ask or question.kind not in ("form", "url"):
+        if self.approves and question.kind == "approval":
+            Asking(question, self._desk, self._screen, lambda _: None).send("accept", {"decision": "run"})
+            return
+        if not self._can_ask or question.kind not in ANSWERABLE:
             self._cannot_answer(question)
             return
         self._screen.close()
-        self._screen.say("(Ctrl-D declines, Ctrl-C cancels the call)")
+        leaving = "cancels the call" if self.cancels else "leaves it open"
+        self._screen.say(f"(Ctrl-D declines, Ctrl-C {leaving})")
+
+        if question.kind == "approval":
+            pump.forget()
 
         def ask(prompt: str) -> str | None:
             return self._line(prompt, question, pump)
 
-        asking = Asking(question, self._desk, self._screen, ask)
+        asking = Asking(question, self._desk, self._screen, ask, self._call)
         try:
             asking.run()
         except StopAsking:
             if not self._interrupts:
                 self._screen.say("(the question is closed)")
 
-    def _line(self, prompt: str, question: Question, pump: Pump) -> str | None:
+    def _line(self, prompt: str, question: Question, pump: Pump[Item]) -> str | None:
         print(prompt, end="", file=sys.stderr, flush=True)
         call = self._call
         assert call is not None
@@ -171,60 +182,21 @@ class Following:
         return line
 
     def _cannot_answer(self, question: Question) -> None:
-        if question.kind in ("form", "url") and not self._is_local:
-            self._screen.say(f"answer it with: afoot answer {question.id}")
+        if question.kind in ANSWERABLE and not self._is_local:
+            how = " --run, or --skip" if question.kind == "approval" else ""
+            self._screen.say(f"answer it with: afoot answer {question.id}{how}")
+            return
+        if not self.cancels:  # whoever only watches says nothing for others
             return
         why = (
             "there is no terminal to answer in"
             if question.kind == "form"
+            else "there is no terminal to approve it in (--yes does)"
+            if question.kind == "approval"
             else f"nobody can answer a {question.kind}"
         )
         self._screen.say(f"{why}: the answer is cancel")
         self._desk.answer(question.id, "cancel", None)
-
-
-class Asking:
-    """One question put to a person until the gateway takes the answer."""
-
-    def __init__(self, question: Question, desk: Desk, shown: Screen, ask: Ask) -> None:
-        self._question = question
-        self._desk = desk
-        self._screen = shown
-        self._ask = ask
-
-    def run(self) -> None:
-        """Ask, send, and ask again for what did not fit. Ctrl-D declines."""
-        content: dict[str, Any] = {}
-        only: set[str] | None = None
-        while True:
-            try:
-                content |= self._content(only)
-            except Declined:
-                self._send("decline", None)
-                return
-            misfits = self._send("accept", content)
-            if misfits is None:
-                return
-            only = misfits
-
-    def _content(self, only: set[str] | None) -> dict[str, Any]:
-        if self._question.kind == "url":
-            visit(self._question, self._ask, self._screen.say)
-            return {}
-        return fill(self._question, self._ask, self._screen.say, only)
-
-    def _send(self, action: str, content: dict[str, Any] | None) -> set[str] | None:
-        """None if it was taken, or somebody was faster; else the fields that do not fit."""
-        try:
-            self._desk.answer(self._question.id, action, content)
-        except Stop as stop:
-            self._screen.say(stop.message)
-            if stop.more.get("status") != 422 or action != "accept":
-                return None
-            fields: Any = stop.more.get("fields") or ()
-            named = {one["field"].partition(".")[0] for one in fields if isinstance(one, dict)} - {""}
-            return named or None if self._question.kind == "url" else named or _every(self._question)
-        return None
 
 
 def exit_code(call: Call) -> int:
@@ -251,11 +223,6 @@ def _interrupts(handle: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-
-
-def _every(question: Question) -> set[str]:
-    schema = json.loads(bytes(question.body) or b"{}")
-    return set(schema.get("properties") or ())
 
 
 def _desk(options: Options) -> AbstractContextManager[Desk]:

@@ -122,7 +122,9 @@ class Local:
         return msgspec.to_builtins(view(self._do(self._find(name))))
 
     def start(self, want: Wanted) -> Iterator[Item]:
-        options = {"idle_s": want.idle_s, "ceiling_s": want.ceiling_s, "caller": "operator"}
+        options = {
+            "idle_s": want.idle_s, "ceiling_s": want.ceiling_s, "caller": "operator", "can_ask": True,
+        }  # fmt: skip
         call, first, following = self._do(self._submit(want, options))
         return self._items(call, first, following)
 
@@ -179,11 +181,14 @@ class Local:
             self._ready.set_exception(error)
 
     async def _serve(self) -> None:
+        from msgspec.structs import replace
+
         from afoot.config import load
         from afoot.gateway import MEMORY, Gateway
 
-        settings = load(flags={"store": MEMORY}).settings
+        settings = replace(load(flags={"store": MEMORY}).settings, mcp_servers=[], servers={})
         async with Gateway(self._target, settings=settings) as gateway:
+            await gateway.servers.settled(settings.start_limit_s)
             self._ready.set_result(gateway)
             await self._stop.wait()
 

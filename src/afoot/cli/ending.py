@@ -49,7 +49,9 @@ def ending(run: Callable[[list[str]], int], words: list[str]) -> int:
 
 def _told(stop: Stop, words: list[str]) -> int:
     if stop.message:
-        print(f"afoot: {stop.message}", file=sys.stderr)
+        from afoot.observe.terminal import clean
+
+        print(f"afoot: {clean(stop.message, keep=chr(10))}", file=sys.stderr)  # a tool's words may be in it
         if "--json" in words and words[:1] != ["serve"]:
             import json
 

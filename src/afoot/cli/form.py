@@ -67,12 +67,12 @@ def _field(field: _Field, ask: Ask, say: Say) -> Any:
                 return field.schema["default"]
             if not field.is_required:
                 return None
-            say(f"  {field.name} is needed")
+            say(f"  {clean(field.name)} is needed")
             continue
         try:
             return _read(text.strip(), field, choices)
         except ValueError as error:
-            say(f"  {field.name}: {error}")
+            say(clean(f"  {field.name}: {error}"))
 
 
 def _prompt(field: _Field, choices: list[tuple[Any, str]]) -> str:

@@ -3,47 +3,65 @@
 import contextlib
 import os
 import select
+import signal
 import sys
+import termios
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from afoot.cli.ending import LOST, Stop
 from afoot.core.facts import Entry
 from afoot.serve.view import ReadingEvent
 
 Item = Entry | ReadingEvent
+T = TypeVar("T")
+CALM_S = 0.5  # between what is to be approved and the first key that counts
 
 
-class Pump:
+class Pump(Generic[T]):
     """Runs an iterator of items in a thread; `take` waits for them, and for a line of stdin if asked."""
 
-    def __init__(self, source: Callable[[], Iterator[Item]]) -> None:
+    def __init__(self, source: Callable[[], Iterator[T]]) -> None:
         self._source = source
-        self._items: deque[Item | Stop | None] = deque()
+        self._items: deque[T | Stop | None] = deque()
         self._reader, self._writer = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True, name="afoot-pump")
         self._typed = b""
+        self._woken = -1
 
     def __enter__(self) -> Self:
+        # A signal wakes whoever waits here, whichever thread the system has it interrupt.
+        os.set_blocking(self._writer, False)
+        self._woken = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self._woken)
         os.close(self._reader)
         # The thread may still want to write; it finds the pipe closed and ends.
 
-    def take(self) -> Iterator[Item | None]:
+    def take(self) -> Iterator[T | None]:
         """Wait, then give what has come; None is the end. Raises Stop if the source failed."""
         select.select([self._reader], (), ())
         yield from self._come()
 
     def poke(self) -> None:
         """Wake whoever waits, with nothing to take."""
-        os.write(self._writer, b".")
+        with contextlib.suppress(BlockingIOError):  # full of reasons to wake
+            os.write(self._writer, b".")
 
-    def line(self, asking: Callable[[], bool], handle: Callable[[Item | None], None]) -> str | None:
+    def forget(self) -> None:
+        """Drop what was typed up to now, and for a moment more: it was meant for something else."""
+        time.sleep(CALM_S)
+        self._typed = b""
+        with contextlib.suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+    def line(self, asking: Callable[[], bool], handle: Callable[[T | None], None]) -> str | None:
         """A line that a person types; items are handled meanwhile. None: stdin ended. Raises StopAsking."""
         stdin = sys.stdin.fileno()
         while b"\n" not in self._typed:
@@ -61,7 +79,7 @@ class Pump:
         text, _, self._typed = self._typed.partition(b"\n")
         return text.decode(errors="replace").rstrip("\r")
 
-    def _come(self) -> Iterator[Item | None]:
+    def _come(self) -> Iterator[T | None]:
         os.read(self._reader, 4096)
         while self._items:
             item = self._items.popleft()
@@ -79,7 +97,7 @@ class Pump:
         except BaseException as error:
             self._put(Stop(LOST, f"following the call failed: {error}"))
 
-    def _put(self, item: Item | Stop | None) -> None:
+    def _put(self, item: T | Stop | None) -> None:
         self._items.append(item)
         with contextlib.suppress(OSError):
             os.write(self._writer, b".")

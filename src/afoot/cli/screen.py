@@ -11,6 +11,8 @@ import msgspec
 
 from afoot.core.call import Call
 from afoot.core.facts import (
+    Admitted,
+    Amended,
     Answered,
     Asked,
     CancelRequested,
@@ -192,7 +194,7 @@ def bars(console: Any) -> "Progress":
 def shown(call: Call) -> dict[str, Any]:
     """What a bar shows of a call."""
     latest = call.latest
-    message = "cancelling" if call.cancel else "waiting for an answer" if call.open else ""
+    message = "cancelling" if call.cancel else _awaited(call) if call.open else ""
     if latest is None:
         return {"total": None, "completed": 0, "amount": "", "message": message}
     return {
@@ -203,13 +205,22 @@ def shown(call: Call) -> dict[str, Any]:
     }
 
 
+def _awaited(call: Call) -> str:
+    is_approval = any(one.kind == "approval" for one in call.open.values())
+    return "waiting for approval" if is_approval else "waiting for an answer"
+
+
 def lines(call: Call, fact: Fact) -> Iterator[str]:
     """What is said about a fact to whoever follows one call."""
     match fact:
         case Opened():
-            yield f"call {short(call.id)}: {fact.tool} {plain(fact.arguments)}"
+            yield f"call {short(call.id)}: {clean(fact.tool)} {plain(fact.arguments)}"
+        case Admitted():
+            yield clean(fact.what)
+        case Amended():
+            yield f"arguments changed by a hook: {plain(fact.arguments)}"
         case Started() if fact.attempt > 1:
-            yield f"started again, attempt {fact.attempt}"
+            yield f"started again, {told(fact)[1]}"
         case Reported():
             yield told(fact)[1]
         case Logged():

@@ -5,57 +5,15 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, Protocol
 
-import msgspec
-
-from afoot.cli.calls import At, Json, width
+from afoot.cli.calls import At, Json
 from afoot.cli.client import Client, connect, events, part
 from afoot.cli.ending import LOST, Stop
-from afoot.core.call import Call, evolve, note
-from afoot.core.facts import (
-    Answered,
-    Asked,
-    CancelRequested,
-    Entry,
-    Finished,
-    Opened,
-    Reading,
-    Released,
-    Reported,
-)
-from afoot.observe import terminal
+from afoot.cli.pump import Pump
+from afoot.cli.wall import Bars, Lines, Wall
 from afoot.wire.sse import Event
 
-EVERY_S = 1.0
 RETRY_S = 5.0
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """The newest reading of a call."""
-
-    call: str
-    reading: Reading
-    readings: int = 0
-
-
-class Changes(msgspec.Struct, frozen=True):
-    """One frame of the stream."""
-
-    facts: list[Entry] = []
-    readings: list[Seen] = []
-
-
-class View(Protocol):
-    """Where everything is shown."""
-
-    def known(self, calls: list[dict[str, Any]]) -> None: ...
-
-    def fact(self, entry: Entry, tool: str) -> None: ...
-
-    def reading(self, seen: Seen, tool: str) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def watch(call: str = "", /, *, at: At = "", json: Json = False) -> int:
@@ -86,44 +44,25 @@ def _one(client: Client, call: str, as_json: bool) -> int:
     found = client.get(f"/api/calls/{part(call)}")
     desk = Remote(client)
     with closing(screen(as_json)) as shown:
-        following = Following(desk, shown, can_ask=False)
+        following = Following(desk, shown, can_ask=sys.stdin.isatty() and not as_json)
         following.cancels = False
         return following.run(desk.follow(found["id"]))
 
 
 def _everything(client: Client) -> None:
     is_live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    view: View = _Bars() if is_live else _Lines()
-    names: dict[str, str] = {}
+    wall = Wall(Bars() if is_live else Lines())
     try:
-        for event in _feed(client):
-            if event.event == "snapshot":
-                found: list[dict[str, Any]] = json_module.loads(event.data)["calls"]
-                names = {call["id"]: call["tool"] for call in found}
-                view.known(found)
-            elif event.event == "changes":
-                _changed(msgspec.json.decode(event.data, type=Changes), names, view)
+        if is_live and sys.stdin.isatty():
+            from afoot.cli.attending import attend
+
+            with Pump(lambda: _feed(client)) as pump:
+                attend(client, wall, pump)
+        else:
+            for event in _feed(client):
+                wall.show(event)
     finally:
-        view.close()
-
-
-def _changed(changes: Changes, names: dict[str, str], view: View) -> None:
-    for entry in changes.facts:
-        if isinstance(entry.fact, Opened):
-            names[entry.call] = entry.fact.tool
-        if isinstance(entry.fact, Finished):
-            # Its last reading stands in the same frame and belongs before the end.
-            for seen in changes.readings:
-                if seen.call == entry.call:
-                    view.reading(seen, names.get(entry.call, "?"))
-        view.fact(entry, names.get(entry.call, "?"))
-    ended = {entry.call for entry in changes.facts if isinstance(entry.fact, Finished)}
-    for seen in changes.readings:
-        if seen.call not in ended:
-            view.reading(seen, names.get(seen.call, "?"))
-    for entry in changes.facts:
-        if isinstance(entry.fact, Released):
-            names.pop(entry.call, None)
+        wall.view.close()
 
 
 def _feed(client: Client) -> Iterator[Event]:
@@ -142,108 +81,3 @@ def _feed(client: Client) -> Iterator[Event]:
         if time.monotonic() - heard > RETRY_S:
             raise Stop(LOST, f"the gateway at {client.url} is gone")
         time.sleep(0.2)
-
-
-def _message(call: dict[str, Any]) -> str:
-    asked = call["questions"]
-    return f"asks: {asked[0]['message']}" if asked else call["message"] or ""
-
-
-class _Lines:
-    """One line a fact, and a reading a second a call."""
-
-    def __init__(self) -> None:
-        self._next: dict[str, float] = {}
-
-    def known(self, calls: list[dict[str, Any]]) -> None:
-        for call in calls:
-            state = "waiting" if call["waiting"] else call["state"]
-            amount = terminal.amount(call["progress"], call["total"])
-            rest = " ".join(part for part in (amount, _message(call)) if part)
-            self._say(call["opened"], call["id"], call["tool"], f"{state:<9} {rest}")
-
-    def fact(self, entry: Entry, tool: str) -> None:
-        if not isinstance(entry.fact, Released):
-            word, rest = terminal.told(entry.fact)
-            self._say(entry.fact.at, entry.call, tool, f"{word:<9} {rest}")
-
-    def reading(self, seen: Seen, tool: str) -> None:
-        now = time.monotonic()
-        if now >= self._next.get(seen.call, 0.0):
-            self._next[seen.call] = now + EVERY_S
-            self._say(seen.reading.at, seen.call, tool, f"{'reading':<9} {terminal.reading(seen.reading)}")
-
-    def close(self) -> None:
-        pass
-
-    def _say(self, at: float, call: str, tool: str, text: str) -> None:
-        line = f"{terminal.at(at)} {terminal.short(call)} {terminal.cut(tool, 16)} {text}"
-        print(line.rstrip()[: width()], flush=True)
-
-
-class _Bars:
-    """A bar for every call that lives, and what happened above them."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        from afoot.cli.screen import bars
-
-        self._console = Console(highlight=False, markup=False)
-        self._progress = bars(self._console)
-        self._tasks: dict[str, Any] = {}
-        self._progress.start()
-        self._calls: dict[str, Call] = {}
-
-    def known(self, calls: list[dict[str, Any]]) -> None:
-        for call in list(self._tasks):
-            self._drop(call)
-        for call in calls:
-            opened = Opened(call["opened"], call["tool"], call["server"], call["caller"], msgspec.Raw(b"{}"))
-            reading = Reading(call["opened"], call["progress"], call["total"], _message(call))
-            self._add(Call(call["id"], opened), time.time() - call["elapsed_s"])
-            self.reading(Seen(call["id"], reading), call["tool"])
-
-    def fact(self, entry: Entry, tool: str) -> None:
-        fact = entry.fact
-        if isinstance(fact, Opened):
-            self._add(Call(entry.call, fact), fact.at)
-        elif (call := self._calls.get(entry.call)) is not None and isinstance(
-            fact, Reported | Asked | Answered | CancelRequested
-        ):
-            evolve(call, fact)
-            self._update(call)
-        if isinstance(fact, Finished):
-            self._drop(entry.call)
-        if not isinstance(fact, Released):
-            word, rest = terminal.told(fact)
-            who = f"{terminal.at(fact.at)} {terminal.short(entry.call)} {terminal.cut(tool, 16)}"
-            self._console.print(terminal.cut(f"{who} {word:<9} {rest}", self._console.width))
-
-    def reading(self, seen: Seen, tool: str) -> None:
-        call = self._calls.get(seen.call)
-        if call is not None:
-            note(call, seen.reading)
-            self._update(call)
-
-    def close(self) -> None:
-        self._progress.stop()
-
-    def _add(self, call: Call, since: float) -> None:
-        from afoot.cli.screen import shown
-
-        name = f"{terminal.short(call.id)} {terminal.cut(call.opened.tool, 16)}"
-        self._calls[call.id] = call
-        task = self._tasks[call.id] = self._progress.add_task(name, **shown(call))
-        self._progress.tasks[-1].start_time = self._progress.get_time() - max(0.0, time.time() - since)
-        self._progress.update(task)
-
-    def _update(self, call: Call) -> None:
-        from afoot.cli.screen import shown
-
-        self._progress.update(self._tasks[call.id], **shown(call))
-
-    def _drop(self, call: str) -> None:
-        self._calls.pop(call, None)
-        if (task := self._tasks.pop(call, None)) is not None:
-            self._progress.remove_task(task)

@@ -9,6 +9,8 @@ from typing import Any
 from msgspec import Raw
 
 from afoot.core.facts import (
+    Admitted,
+    Amended,
     Answered,
     Asked,
     CancelRequested,
@@ -79,9 +81,14 @@ def told(fact: Fact) -> tuple[str, str]:
     """What happened in a word, and the rest of the line."""
     match fact:
         case Opened():
-            return "opened", f"{fact.tool} {plain(fact.arguments)} by {fact.caller}"
+            who = f"by {clean(fact.caller)}, approval {fact.approval}"
+            return "opened", f"{clean(fact.tool)} {plain(fact.arguments)} {who}"
+        case Amended():
+            return "amended", f"{plain(fact.arguments)} by {fact.by}"
+        case Admitted():
+            return "admitted", clean(fact.what)
         case Started():
-            return "started", f"attempt {fact.attempt}" if fact.attempt > 1 else ""
+            return "started", _again(fact) if fact.attempt > 1 else ""
         case Reported():
             return "late" if fact.late else "reported", _reported(fact)
         case Logged():
@@ -137,6 +144,10 @@ def _block(block: dict[str, Any]) -> str:
         text = inner.get("text")
         return clean(text, keep="\n\t") if isinstance(text, str) else f"[{clean(str(inner.get('uri', '')))}]"
     return clean(json.dumps(block, ensure_ascii=False))
+
+
+def _again(fact: Started) -> str:
+    return f"attempt {fact.attempt}{fact.why and f': {clean(fact.why)}'}"
 
 
 def _reported(fact: Reported) -> str:

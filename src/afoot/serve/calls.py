@@ -87,9 +87,15 @@ async def start(request: Request) -> None:
     site = request.site
     arguments = Raw(b"{}") if want.arguments is UNSET else want.arguments
     _check(want, bytes(arguments), site.settings.max_arguments_bytes)
-    live = site.engine.submit(Submission(want.tool, arguments, "operator", want.idle_s, want.ceiling_s))
+    is_alone = "respond-async" in request.header(b"prefer").lower()
+    live = site.engine.submit(
+        Submission(
+            want.tool, arguments, "operator", want.idle_s, want.ceiling_s,
+            can_ask=not is_alone,  # whoever reads along can answer too
+        )
+    )  # fmt: skip
     place = (b"location", f"/api/calls/{live.call.id}".encode())
-    if "respond-async" in request.header(b"prefer").lower():
+    if is_alone:
         await site.recorded()  # what is acknowledged is not lost (H1)
         applied = (b"preference-applied", b"respond-async")
         await request.answer(202, view(live.call, site.engine.clock.now()), place, applied)

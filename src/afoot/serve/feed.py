@@ -18,7 +18,7 @@ from afoot.engine.watch import KEPT, Watcher
 from afoot.errors import StoreError
 from afoot.serve.asgi import Leaving
 from afoot.serve.request import Request
-from afoot.serve.view import CallView, QuestionView, encode, question, view
+from afoot.serve.view import CallView, QuestionView, asked, encode, view
 from afoot.wire import sse
 
 HZ = 20
@@ -68,6 +68,7 @@ async def events(request: Request) -> None:
         with feed.watcher:
             await feed.begin(last)
             while not reply.gone and site.engine.closing is None:
+                request.seen()  # whoever watches
                 await feed.turn()
         if not reply.gone:
             await reply.finish((), None)
@@ -151,7 +152,7 @@ class _Feed:
         snapshot = Snapshot(
             now, engine.journal.epoch, self._pos, self._site.version, engine.recorder.degraded,
             [view(call, now) for call in calls],
-            [question(call, one) for call in calls for one in call.open.values()],
+            [one for call in calls for one in asked(call)],
         )  # fmt: skip
         return sse.frame(encode(snapshot), "snapshot", f"{engine.journal.epoch}:{self._pos}")
 

@@ -49,6 +49,7 @@ async def follow(request: Request, live: Live, want: Follow) -> None:
             await stream.past()
             while want.live and not (stream.is_over or reply.gone):
                 await site.bell_or_beat(bell)
+                request.seen()  # whoever reads along
                 await stream.present()
         if not reply.gone:
             await reply.finish((), None)

@@ -5,12 +5,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType, json
 
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Question
+from afoot.engine import review
 from afoot.engine.questions import ACTIONS
 from afoot.errors import ToolError, UnknownName
 from afoot.serve.calls import resolve
 from afoot.serve.request import Request, Wrong, choice
 from afoot.serve.site import Site
-from afoot.serve.view import QuestionView, question, view
+from afoot.serve.view import QuestionView, asked, view
 
 
 class Questions(Struct, frozen=True):
@@ -29,8 +30,7 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
 async def index(request: Request) -> None:
     """The open questions of all calls."""
     request.query()
-    calls = [live.call for live in request.site.engine.calls()]
-    found = [question(call, one) for call in calls for one in call.open.values()]
+    found = [one for live in request.site.engine.calls() for one in asked(live.call)]
     await request.answer(200, Questions(sorted(found, key=lambda one: one.asked)))
 
 
@@ -46,6 +46,8 @@ async def answer(request: Request) -> None:
     try:
         site.engine.answer(name, Answer(said.action, content, "operator"))
     except ToolError as error:
+        if error.category == "refused":
+            raise Wrong(409, error.message, error.category) from None
         fields = misfits(call.questions[name], content)
         raise Wrong(422, error.message, error.category, fields=fields) from None
     await site.recorded()  # what is acknowledged is not lost (H1)
@@ -54,12 +56,24 @@ async def answer(request: Request) -> None:
 
 def misfits(asked: Question, content: Raw) -> list[dict[str, str]]:
     """Which fields do not fit, and why."""
+    if asked.kind == review.KIND:
+        return _undecided(content)
     schema = json.decode(asked.body) if asked.body else {"type": "object"}
-    errors = jsonschema_rs.validator_for(schema).iter_errors(json.decode(content) if content else {})
+    validator = jsonschema_rs.validator_for(schema, offline=True)
+    errors = validator.iter_errors(json.decode(content) if content else {})
     return [
         {"field": ".".join(str(step) for step in error.instance_path), "message": error.message}
         for error in errors
     ]
+
+
+def _undecided(content: Raw) -> list[dict[str, str]]:
+    try:
+        review.read(content)
+    except ValueError as error:
+        field, _, message = str(error).partition(": ")
+        return [{"field": field.removeprefix("."), "message": message}]
+    return []
 
 
 async def _meant(site: Site, name: str) -> tuple[Call, str]:

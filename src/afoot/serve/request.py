@@ -68,6 +68,11 @@ class Request(Struct, frozen=True):
         except RecursionError:
             raise Wrong(400, "body: nested too deep") from None
 
+    def seen(self) -> None:
+        """An operator is at work, and could be asked (A1)."""
+        engine = self.site.engine
+        engine.policy.seen = engine.clock.now()
+
     def header(self, name: bytes) -> str:
         """A header's text, or nothing."""
         return (header(self.scope, name) or b"").decode("latin-1")

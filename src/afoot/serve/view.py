@@ -9,6 +9,7 @@ from afoot.core.call import Call
 from afoot.core.facts import Answer, CancelRequested, Question, Reading, Result, Sample
 from afoot.core.notices import is_stalled, waiting_on
 from afoot.core.ports import Row
+from afoot.engine import review
 
 
 class AnswerView(Struct, frozen=True):
@@ -42,6 +43,13 @@ class FailureView(Struct, frozen=True):
     trace: str
 
 
+class Choice(Struct, frozen=True):
+    """What a reviewer may decide."""
+
+    decision: str
+    title: str
+
+
 class QuestionView(Struct, frozen=True):
     """A question, and the answer once there is one."""
 
@@ -56,6 +64,13 @@ class QuestionView(Struct, frozen=True):
     schema: Raw | UnsetType = UNSET  # of a form
     params: Raw | UnsetType = UNSET  # of everything else
     answer: AnswerView | UnsetType = UNSET
+    server: str = ""
+    caller: str = ""
+    to: str | None = None  # caller or operator, if only one of them is asked
+    # Of an approval: what is to run, why that is asked, and what may be decided.
+    arguments: Raw | UnsetType = UNSET
+    why: str | UnsetType = UNSET
+    choices: list[Choice] | UnsetType = UNSET
 
 
 class CallView(Struct, frozen=True):
@@ -88,6 +103,7 @@ class CallView(Struct, frozen=True):
     settled: list[QuestionView] | UnsetType = UNSET  # questions that are open no more
     samples: list[Sample] | UnsetType = UNSET
     stalled: bool = False  # alive, but not advancing
+    approved: str | UnsetType = UNSET  # user, allowlist, auto, none
 
 
 class ReadingEvent(Struct, frozen=True, omit_defaults=True):
@@ -109,8 +125,8 @@ def view(call: Call, now: float, heard: float = 0.0) -> CallView:
         latest.message if latest else None,
         opened.at, call.started, end.at if end else None,
         round(max(0.0, (end.at if end else now) - opened.at), 3),
-        waiting_on(call), [question(call, one) for one in call.open.values()],
-        call.attempt, call.seq, call.readings, stalled=is_stalled(call, now, heard),
+        waiting_on(call), [question(call, one) for one in call.open.values() if one.kind != "below"],
+        call.attempt, call.seq, call.readings, stalled=is_stalled(call, now, heard), approved=call.approved,
     )  # fmt: skip
 
 
@@ -136,6 +152,7 @@ def line(row: Row, now: float) -> CallView:
     return CallView(
         row.id, row.tool, row.server, row.caller, row.state, row.outcome, row.progress,
         row.total, row.message, row.opened, row.started, row.finished, round(max(0.0, ended - row.opened), 3),
+        approved=row.approved or UNSET,
     )  # fmt: skip
 
 
@@ -145,12 +162,29 @@ def question(call: Call, asked: Question) -> QuestionView:
     answered = call.answers.get(asked.id)
     body = asked.body or UNSET
     is_form = asked.kind == "form"
-    return QuestionView(
+    seen = QuestionView(
         asked.id, call.id, call.opened.tool, asked.key, asked.kind, asked.message,
         at, at + call.opened.limits.answer_s,
         body if is_form else UNSET, UNSET if is_form else body,
-        _answer(answered.answer) if answered else UNSET,
+        _answer(answered.answer) if answered else UNSET, call.opened.server, call.opened.caller,
+        asked.to or None,
     )  # fmt: skip
+    if asked.kind != review.KIND:
+        return seen
+    return msgspec.structs.replace(
+        seen,
+        schema=_APPROVAL,
+        params=UNSET,
+        arguments=(call.arguments or Raw(b"{}")) if review.is_own(asked) else UNSET,
+        why=review.why_asked(asked),
+        choices=_CHOICES,
+    )
+
+
+def asked(call: Call) -> list[QuestionView]:
+    """What somebody may answer for this call; what it asks for a call below it is asked there."""
+    found = [one for one in call.open.values() if one.kind != "below" and not one.below]
+    return [question(call, one) for one in found]
 
 
 def _answer(answer: Answer) -> AnswerView:
@@ -195,4 +229,6 @@ def _cleaned(thing: Any) -> Any:
             return thing
 
 
+_APPROVAL = Raw(review.operators_form())
+_CHOICES = [Choice(decision, title) for decision, title in review.TITLES.items()]
 _encode = msgspec.json.Encoder().encode

@@ -38,5 +38,5 @@ def _row(call: Call, latest: Reading | None) -> Row:
     return Row(
         call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
         end.outcome if end else None, end.at if end else None,
-        reading.progress, reading.total, reading.message, call.started,
+        reading.progress, reading.total, reading.message, call.started, call.approved,
     )  # fmt: skip

@@ -8,9 +8,12 @@ from pathlib import Path
 from afoot.errors import StoreError
 from afoot.store.problem import explained
 
-VERSION = 1
+VERSION = 2
 # Measured with 1, 2, 4, 8 KB, a call in two commits: 99, 103, 116, 144 µs alone; 50, 46, 47, 50 among fifty.
 PAGE = 4096
+
+# What makes a file of the version before one of the next.
+_UPGRADES = {"1": "ALTER TABLE calls ADD COLUMN approved TEXT NOT NULL DEFAULT ''"}
 
 # A row of `facts` is a stretch: facts of one call that were written together, known by the place of the last
 # of them. A short call is then one row, where its four facts cost three times as much.
@@ -28,7 +31,7 @@ CREATE TABLE samples (
 CREATE TABLE calls (
     id TEXT NOT NULL, tool TEXT NOT NULL, server TEXT NOT NULL, caller TEXT NOT NULL,
     opened REAL NOT NULL, state TEXT NOT NULL, outcome TEXT, finished REAL, progress REAL, total REAL,
-    message TEXT, started REAL, PRIMARY KEY (opened, id)
+    message TEXT, started REAL, approved TEXT NOT NULL DEFAULT '', PRIMARY KEY (opened, id)
 ) WITHOUT ROWID;
 CREATE TABLE live (call TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 """
@@ -90,7 +93,7 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
     if not {"meta", "facts", "calls"} <= tables:
         raise StoreError(f"history {path}: this is another program's database; name another file")
     version = value(db, "schema")
-    if version != str(VERSION):
+    if version != str(VERSION) and version not in _UPGRADES:
         raise StoreError(
             f"history {path}: it has schema {version or 'unknown'}, this afoot knows up to {VERSION};"
             " use the afoot that wrote it or a newer one, or name another file"
@@ -109,4 +112,7 @@ def _settle(db: sqlite3.Connection, path: Path, *, is_full: bool) -> None:
             db.execute(statement)
         new = [("schema", str(VERSION)), ("epoch", secrets.token_hex(8))]
         db.executemany("INSERT INTO meta VALUES (?, ?)", new)
+    while (version := value(db, "schema")) in _UPGRADES:
+        db.execute(_UPGRADES[version])
+        db.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (str(int(version) + 1),))
     db.execute("COMMIT")

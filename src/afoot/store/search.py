@@ -31,8 +31,8 @@ def found(db: sqlite3.Connection, query: Query) -> list[Row]:
     if query.text:
         where.append(_holds(query.text, values))
     sql = (
-        "SELECT id, tool, server, caller, opened, state, outcome, finished, progress, total, message, started"
-        f" FROM calls WHERE {' AND '.join(where)} ORDER BY opened DESC, id DESC LIMIT ?"
+        "SELECT id, tool, server, caller, opened, state, outcome, finished, progress, total, message,"
+        f" started, approved FROM calls WHERE {' AND '.join(where)} ORDER BY opened DESC, id DESC LIMIT ?"
     )
     return [Row(*columns) for columns in db.execute(sql, (*values, max(0, min(query.limit, MOST))))]
 

@@ -34,10 +34,11 @@ _FIRST = "INSERT INTO facts VALUES (?, ?, ?, ?)"
 _NEXT = """INSERT INTO facts SELECT ?, ?, ?, ?
 WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?), 0) <= ?"""
 _SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
-_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (opened, id) DO UPDATE SET
+_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (opened, id) DO UPDATE SET
 state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
 progress = excluded.progress, total = excluded.total, message = excluded.message,
-started = excluded.started"""
+started = excluded.started, approved = excluded.approved"""
 _OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
 _ENDED = "DELETE FROM live WHERE call = ?"
 _MORE = (_SAMPLE, _OPENED, _ENDED)

@@ -1,0 +1,67 @@
+"""Words of tools and servers on a terminal, wherever they come out: nothing in them steers it."""
+
+import json
+
+import pytest
+from msgspec import Raw
+
+from afoot.cli.doctor import line
+from afoot.cli.ending import Stop, ending
+from afoot.cli.finding import fail
+from afoot.cli.form import Declined, fill
+from afoot.core.facts import Question
+from tests.cli.conftest import Run
+from tests.e2e.gateway import until
+from tests.serve.api import Api
+
+NASTY = "\x1b]0;owned\x07\x9b2Jx"
+
+
+def is_harmless(text: str) -> bool:
+    """Whether it holds nothing that steers."""
+    return not set(text) & {"\x1b", "\x07", "\x9b", "\r"}
+
+
+def test_the_last_line_of_a_command_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """V2: what a gateway says went wrong may quote a tool."""
+
+    def fails(words: list[str]) -> int:
+        raise Stop(2, f"it asks: {NASTY}\nand more")
+
+    assert ending(fails, []) == 2
+    told = capsys.readouterr().err
+    assert is_harmless(told) and told.count("\n") == 2 and "owned" in told
+
+
+def test_what_a_server_says_to_the_doctor_steers_no_terminal() -> None:
+    """V2: an error of somebody's server stands in its line."""
+    assert is_harmless(line(fail("server x", NASTY, "see that it runs")))
+
+
+def test_the_names_and_choices_of_a_form_steer_no_terminal() -> None:
+    """Q2: a server chooses them."""
+    schema = {"properties": {NASTY: {"type": "string", "enum": [NASTY]}}, "required": [NASTY]}
+    question = Question("q", "k", "form", "?", Raw(json.dumps(schema).encode()))
+    typed, shown = iter(["", "wrong"]), list[str]()
+
+    def ask(prompt: str) -> str | None:
+        shown.append(prompt)
+        return next(typed, None)
+
+    with pytest.raises(Declined):
+        fill(question, ask, shown.append)
+    assert len(shown) > 4 and all(is_harmless(one) for one in shown)
+
+
+def test_a_short_name_that_means_two_questions_answers_none(run: Run, api: Api) -> None:
+    """A6, Q4: an approval is for the call that was meant, and no other that ends alike."""
+    calls = [api.start("wipe", tag=f"twin{n}") for n in range(17)]  # ids end in one of sixteen digits
+    for call in calls:
+        until(lambda call=call: api.question(call) is not None, "it asks")
+    ends = [call[-1] for call in calls]
+    twice = next(end for end in ends if ends.count(end) > 1)
+    assert run("answer", f"{twice}.1", "--run").returncode == 2
+    open_now = [one for one in api.get("/api/questions").body["questions"] if one["call"] in calls]
+    assert len(open_now) == len(calls), "none was answered"
+    for call in calls:
+        api.post(f"/api/calls/{call}/cancel", {})

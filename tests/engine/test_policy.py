@@ -1,0 +1,238 @@
+"""Who is asked, and what the allowlist covers: definitions, arguments, connections, time."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw, json
+from msgspec.structs import replace
+
+from afoot.core.facts import Answer
+from afoot.core.ports import Tool
+from afoot.engine.policy import MOST, SEEN_S, Allowed, Policy, digest_of, entry
+from afoot.engine.review import Decision
+from afoot.errors import CallerError, ToolError, UnknownName
+
+TOOL = Tool("delete", "files", Raw(b"{}"), digest="d1", destructive=True)
+OTHER = replace(TOOL, name="move", digest="d2")
+NOTHING_GIVEN = Raw(b"{}")
+BY_OPERATOR, BY_CALLER = Answer(by="operator"), Answer(by="session:1")
+
+
+def allowed(said: Decision, by: Answer = BY_OPERATOR, arguments: bytes = b"{}") -> Allowed:
+    """The entry that a decision makes for a call of session:1 at 1,000 s."""
+    return entry(said, [TOOL], by, ("session:1", Raw(arguments), 1000.0))
+
+
+class Drawer:
+    """A shelf that keeps what is written, as a file would."""
+
+    def __init__(self, *entries: Allowed) -> None:
+        self.kept = list(entries)
+        self.is_new = True
+        self.broken = False
+
+    def read(self) -> list[Allowed] | None:
+        """What somebody has changed."""
+        if self.broken:
+            raise CallerError("allow.json: cannot be read")
+        is_new, self.is_new = self.is_new, False
+        return list(self.kept) if is_new else None
+
+    def write(self, things: list[Allowed]) -> None:
+        """Keep them."""
+        if self.broken:
+            raise CallerError("allow.json: cannot be read")
+        self.kept = list(things)
+
+
+def test_a_tool_is_allowed_as_it_was_defined_and_asked_again_when_that_changes() -> None:
+    """A4: bound to the digest of its definition, on its own server."""
+    policy = Policy()
+    policy.allow(allowed(Decision("always", lasts="ever")))
+    assert policy.allows(TOOL, NOTHING_GIVEN, "local", 2000.0)
+    for other in (replace(TOOL, digest="d9"), replace(TOOL, server="elsewhere"), OTHER):
+        assert not policy.allows(other, NOTHING_GIVEN, "local", 2000.0)
+    changed = policy.question(replace(TOOL, digest="d9"), ("local", NOTHING_GIVEN), "operator")
+    assert b"has changed since it was allowed" in bytes(changed.body)
+
+
+def test_a_tool_under_another_name_here_is_the_same_tool() -> None:
+    """A4, U3: a prefix that a collision makes necessary changes nothing."""
+    policy = Policy()
+    policy.allow(allowed(Decision("always", lasts="ever")))
+    assert policy.allows(replace(TOOL, name="files__delete", inner="delete"), NOTHING_GIVEN, "local", 2000.0)
+
+
+def test_exact_arguments_are_those_alone_whatever_their_order() -> None:
+    """A2, A6: one more space is the same, one more letter is not."""
+    policy = Policy()
+    said = Decision("always", scope="arguments", lasts="ever")
+    policy.allow(allowed(said, arguments=b'{"path": "/a", "n": 1}'))
+    assert policy.allows(TOOL, Raw(b'{"n":1,\n"path":"/a"}'), "local", 2000.0)
+    for other in (b'{"path": "/ab", "n": 1}', b'{"path": "/a"}', b'{"path": "/a", "n": "1"}', b"{}"):
+        assert not policy.allows(TOOL, Raw(other), "local", 2000.0)
+
+
+def test_arguments_that_can_be_read_in_two_ways_are_their_own() -> None:
+    """A6: who takes the first of two equal keys is not fooled by who takes the last."""
+    assert digest_of(Raw(b'{"a": 1, "a": 2}')) != digest_of(Raw(b'{"a": 2}'))
+    assert digest_of(Raw(b'{"a": {"b": 1, "b": 2}}')) != digest_of(Raw(b'{"a": {"b": 2}}'))
+    deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
+    assert digest_of(Raw(deep)) == digest_of(Raw(deep)) != digest_of(Raw(b"{}"))
+    assert digest_of(Raw(b'{"a": "\\ud800"}')) != digest_of(Raw(b'{"a": "?"}'))
+
+
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(), lambda inner: st.lists(inner)
+)
+
+
+@given(st.dictionaries(st.text(), VALUES), st.dictionaries(st.text(), VALUES))
+def test_two_arguments_have_one_digest_exactly_when_they_are_the_same(a: Any, b: Any) -> None:
+    """A6: nothing else can be run on an approval."""
+    turned = dict(reversed(a.items()))
+    assert digest_of(Raw(json.encode(a))) == digest_of(Raw(json.encode(turned)))
+    same = json.encode(a, order="sorted") == json.encode(b, order="sorted")
+    assert (digest_of(Raw(json.encode(a))) == digest_of(Raw(json.encode(b)))) == same
+
+
+@pytest.mark.parametrize(("until_s", "is_allowed"), [(999.9, True), (1000.0, False), (9999.0, False)])
+def test_a_time_is_over_when_it_is_over(until_s: float, is_allowed: bool) -> None:
+    """A2: for a time."""
+    policy = Policy()
+    policy.allow(allowed(Decision("always", lasts=1000.0)))
+    assert policy.allows(TOOL, NOTHING_GIVEN, "local", 1000.0 + until_s) is is_allowed
+
+
+def test_a_connection_is_that_connection_and_never_stored() -> None:
+    """A2, A5: in memory, for its caller alone."""
+    drawer = Drawer()
+    policy = Policy(drawer)
+    policy.allow(allowed(Decision("always")))
+    assert policy.allows(TOOL, NOTHING_GIVEN, "session:1", 2000.0)
+    assert not policy.allows(TOOL, NOTHING_GIVEN, "session:2", 2000.0)
+    assert drawer.kept == []
+
+
+@pytest.mark.parametrize("lasts", ["ever", 3600.0])
+def test_beyond_its_connection_a_callers_word_does_not_count(lasts: str | float) -> None:
+    """A5: only the operator may allow for ever; a time that the caller gives is kept."""
+    drawer = Drawer()
+    policy = Policy(drawer)
+    policy.allow(allowed(Decision("always", lasts=lasts), BY_CALLER))
+    assert drawer.kept == [] and not policy.allows(TOOL, NOTHING_GIVEN, "session:2", 1001.0)
+    assert policy.allows(TOOL, NOTHING_GIVEN, "session:1", 1001.0)
+    assert policy.allows(TOOL, NOTHING_GIVEN, "session:1", 9999.0) is (lasts == "ever")
+
+
+def test_the_operators_word_is_stored_and_revoked() -> None:
+    """A4, A5: and another gateway finds it there."""
+    drawer = Drawer()
+    policy = Policy(drawer)
+    made = policy.allow(allowed(Decision("always", lasts="ever")))
+    assert drawer.kept == [made]
+    later = Policy(Drawer(*drawer.kept))
+    assert later.allows(TOOL, NOTHING_GIVEN, "anybody", 2000.0)
+    assert policy.revoke(made.id) == made and drawer.kept == []
+    assert not policy.allows(TOOL, NOTHING_GIVEN, "session:1", 2000.0)
+    with pytest.raises(UnknownName, match="allowlist entry"):
+        policy.revoke(made.id)
+
+
+def test_what_another_process_stored_or_revoked_counts_at_once() -> None:
+    """A4: several gateways may share one state folder."""
+    made = allowed(Decision("always", lasts="ever"))
+    drawer = Drawer()
+    policy = Policy(drawer)
+    assert not policy.allows(TOOL, NOTHING_GIVEN, "local", 2000.0)
+    drawer.kept, drawer.is_new = [made], True
+    assert policy.allows(TOOL, NOTHING_GIVEN, "local", 2000.0)
+    drawer.kept.clear()
+    drawer.is_new = True
+    assert not policy.allows(TOOL, NOTHING_GIVEN, "local", 2000.0)
+
+
+def test_a_list_that_cannot_be_read_allows_nothing_and_is_not_overwritten() -> None:
+    """A4: until it is mended everything is asked, but for what was said here."""
+    drawer = Drawer(allowed(Decision("always", lasts="ever")))
+    policy = Policy(drawer)
+    assert policy.allows(TOOL, NOTHING_GIVEN, "local", 2000.0)
+    drawer.broken = True
+    assert not policy.allows(TOOL, NOTHING_GIVEN, "local", 2000.0)
+    before = drawer.kept
+    with pytest.raises(CallerError, match=r"allow\.json"):
+        policy.allow(allowed(Decision("always", lasts="ever")))
+    assert drawer.kept == before
+
+
+def test_saying_it_twice_makes_one_entry_and_connections_have_a_bound() -> None:
+    """A4: the longer one stays; the oldest connection makes room."""
+    policy = Policy()
+    policy.allow(allowed(Decision("always", lasts=60.0)))
+    policy.allow(allowed(Decision("always", lasts="ever")))
+    assert [one.until for one in policy.entries] == [None]
+    for number in range(MOST + 5):
+        said = Decision("always")
+        policy.allow(entry(said, [TOOL], BY_CALLER, (f"session:{number}", NOTHING_GIVEN, 1000.0)))
+    assert len(policy.entries) == MOST + 1
+    assert not policy.allows(replace(TOOL, digest="d9"), NOTHING_GIVEN, "session:0", 1001.0)
+
+
+def test_a_server_is_the_tools_it_has_now() -> None:
+    """A2, A4: one that comes later, or changes, is asked."""
+    policy = Policy()
+    said = Decision("always", scope="server", lasts="ever")
+    policy.allow(entry(said, [TOOL, OTHER], BY_OPERATOR, ("local", NOTHING_GIVEN, 1000.0)))
+    assert all(policy.allows(tool, NOTHING_GIVEN, "x", 2000.0) for tool in (TOOL, OTHER))
+    for later in (replace(OTHER, digest="d3"), replace(OTHER, name="new")):
+        assert not policy.allows(later, NOTHING_GIVEN, "x", 2000.0)
+
+
+# By ask_by, whether the caller can be asked, and whether an operator is there.
+ASKED: dict[tuple[str, bool, bool], str | None] = {
+    ("", True, True): "caller", ("", True, False): "caller",
+    ("", False, True): "operator", ("", False, False): None,
+    ("caller", True, True): "caller", ("caller", True, False): "caller",
+    ("caller", False, True): None, ("caller", False, False): None,
+    ("operator", True, True): "operator", ("operator", True, False): None,
+    ("operator", False, True): "operator", ("operator", False, False): None,
+    ("both", True, True): "", ("both", True, False): "",
+    ("both", False, True): "operator", ("both", False, False): None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "to"), ASKED.items())
+def test_who_is_asked(row: tuple[str, bool, bool], to: str | None) -> None:
+    """A1, A5: by the setting, by what the caller can, and by who was seen."""
+    ask_by, can_ask, is_there = row
+    policy = Policy(ask_by=ask_by)
+    policy.seen = 1000.0 if is_there else 1000.0 - SEEN_S - 0.1
+    if to is None:
+        with pytest.raises(ToolError, match="nobody can give it") as caught:
+            policy.asks(TOOL, can_ask, 1000.0)
+        assert '[tools."files/delete"]' in caught.value.message and caught.value.category == "refused"
+    else:
+        assert policy.asks(TOOL, can_ask, 1000.0) == to
+
+
+def test_where_it_may_wait_the_operator_is_asked_though_nobody_was_seen() -> None:
+    """A1: `unanswerable = "wait"`."""
+    policy = Policy(unanswerable="wait")
+    assert policy.asks(TOOL, False, 1000.0) == policy.passes_on(TOOL, 1000.0) == "operator"
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_an_operator_counts_as_there_for_a_minute(is_new: bool) -> None:
+    """A1: seen 60 s ago is there, a moment longer is not."""
+    policy = Policy()
+
+    def ask() -> str:
+        return policy.asks(TOOL, False, 61.0) if is_new else policy.passes_on(TOOL, 61.0)
+
+    policy.seen = 1.0
+    assert ask() == "operator"
+    policy.seen = 0.9
+    with pytest.raises(ToolError, match="no operator was seen for 60 s"):
+        ask()
