@@ -62,7 +62,8 @@ async def test_a_listener_is_acknowledged_told_and_let_go(id: int | str) -> None
         assert site.bells == []
     assert methods(exchange) == ["acknowledged", "list_changed", "result"]
     acknowledged, changed, over = exchange.messages
-    assert acknowledged["params"]["notifications"] == {"toolsListChanged": True}, "only what there is"
+    told = {"toolsListChanged": True, "promptsListChanged": True}
+    assert acknowledged["params"]["notifications"] == told
     tags = [sent["params"]["_meta"] for sent in (acknowledged, changed)] + [over["result"]["_meta"]]
     assert [tag[f"{PREFIX}subscriptionId"] for tag in tags] == [id] * 3 and over["id"] == id
 
@@ -78,7 +79,7 @@ async def test_a_listener_is_told_only_what_it_wants_and_kept_alive() -> None:
         exchange.leave()
         await exchange.done()
     assert methods(exchange) == ["acknowledged"]
-    assert [at for at, data in exchange.chunks if data.startswith(b":")] == [15, 20, 35]
+    assert [at for at, data in exchange.chunks if data.startswith(b":")] == [15, 30]
 
 
 @faked

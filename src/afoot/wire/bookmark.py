@@ -23,34 +23,50 @@ class Bookmark(Struct, frozen=True, array_like=True):
     expires: float
 
 
+class Slip(Struct, frozen=True, array_like=True):
+    """A server's own state of a round that no call stands for, with what it is bound to (U5)."""
+
+    server: str
+    state: str | None
+    caller: str
+    digest: str
+    expires: float
+
+
 def seal(bookmark: Bookmark, key: bytes) -> str:
     """The bookmark as a string nobody else can make."""
-    body = msgspec.msgpack.encode(bookmark)
-    return urlsafe_b64encode(_tag(body, key) + body).decode().rstrip("=")
+    return _close(msgspec.msgpack.encode(bookmark), key)
 
 
 def unseal(state: str, key: bytes, now: float) -> Bookmark:
     """The bookmark in a string that we made; anything wrong with it is a Fault."""
-    try:
-        raw = urlsafe_b64decode(state + "=" * (-len(state) % 4))
-    except (Error, ValueError):
-        raise _wrong("not one of ours") from None
-    tag, body = raw[:TAG_BYTES], raw[TAG_BYTES:]
-    same = urlsafe_b64encode(raw).decode().rstrip("=") == state  # one spelling, and no other
-    if not (hmac.compare_digest(tag, _tag(body, key)) and same):
-        raise _wrong("not one of ours, or changed on the way")
-    bookmark = msgspec.msgpack.decode(body, type=Bookmark)
+    bookmark = msgspec.msgpack.decode(_open(state, key), type=Bookmark)
     if bookmark.expires < now:
         raise _wrong("expired")
     return bookmark
 
 
-def match(bookmark: Bookmark, caller: str, digest: str) -> None:
+def seal_slip(slip: Slip, key: bytes) -> str:
+    """The slip as a string nobody else can make; it is no bookmark, nor is a bookmark a slip."""
+    return _close(msgspec.msgpack.encode(slip), _apart(key))
+
+
+def unseal_slip(state: str, key: bytes, now: float) -> Slip:
+    """The slip in a string that we made; anything wrong with it is a Fault."""
+    slip = msgspec.msgpack.decode(_open(state, _apart(key)), type=Slip)
+    if slip.expires < now:
+        raise _wrong("expired")
+    return slip
+
+
+def match(bookmark: Bookmark | Slip, caller: str, digest: str) -> None:
     """Check that whoever sends it back is who it was made for, with the same request."""
     if bookmark.caller != caller:
         raise _wrong("made for another caller")
     if bookmark.digest != digest:
-        raise _wrong("made for another tool or other arguments")
+        raise _wrong(
+            f"made for another {'tool' if isinstance(bookmark, Bookmark) else 'request'} or other arguments"
+        )
 
 
 def digest(tool: str, arguments: bytes) -> str:
@@ -60,6 +76,28 @@ def digest(tool: str, arguments: bytes) -> str:
     except RecursionError:
         raise Fault(INVALID_PARAMS, "params.arguments: nested too deep") from None
     return hashlib.sha256(tool.encode() + b"\0" + canonical).hexdigest()
+
+
+def _close(body: bytes, key: bytes) -> str:
+    return urlsafe_b64encode(_tag(body, key) + body).decode().rstrip("=")
+
+
+def _open(state: str, key: bytes) -> bytes:
+    """What was closed with this key; raises Fault."""
+    try:
+        raw = urlsafe_b64decode(state + "=" * (-len(state) % 4))
+    except (Error, ValueError):
+        raise _wrong("not one of ours") from None
+    tag, body = raw[:TAG_BYTES], raw[TAG_BYTES:]
+    same = urlsafe_b64encode(raw).decode().rstrip("=") == state  # one spelling, and no other
+    if not (hmac.compare_digest(tag, _tag(body, key)) and same):
+        raise _wrong("not one of ours, or changed on the way")
+    return body
+
+
+def _apart(key: bytes) -> bytes:
+    """The key of slips, so that neither kind of state is ever taken for the other."""
+    return hmac.digest(key, b"slip", "sha256")
 
 
 def _tag(body: bytes, key: bytes) -> bytes:
