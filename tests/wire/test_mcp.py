@@ -14,6 +14,7 @@ from afoot.core.facts import Question
 from afoot.wire import mcp
 from afoot.wire.jsonrpc import Fault, read
 from afoot.wire.mcp import plain_header
+from afoot.wire.shelf import capabilities
 
 INFO = Raw(b'{"name":"afoot","version":"0.1.0"}')
 PREFIX = "io.modelcontextprotocol/"
@@ -159,7 +160,9 @@ def result_of(answer: bytes, method: str) -> dict[str, Any]:
 
 def test_discovery_says_who_we_are_and_what_we_speak() -> None:
     """Deliver 2: checked against the official types."""
-    found = result_of(mcp.discovered(1, INFO, ""), "server/discover")
+    found = result_of(
+        mcp.discovered(1, INFO, "", capabilities(subscribe=True, completions=True)), "server/discover"
+    )
     assert found["supportedVersions"] == [mcp.VERSION] and found["resultType"] == "complete"
     assert found["_meta"][f"{PREFIX}serverInfo"]["name"] == "afoot"
     assert {"ttlMs", "cacheScope"} <= found.keys() and {"prompts", "resources", "tools"} <= found[

@@ -11,6 +11,7 @@ from afoot.core.facts import Question
 from afoot.wire import mcp_2025
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, read
 from afoot.wire.messages import Capabilities
+from afoot.wire.shelf import capabilities
 
 INFO = Raw(b'{"name":"afoot","version":"0.1.0"}')
 versions = pytest.mark.parametrize("version", mcp_2025.VERSIONS)
@@ -32,7 +33,9 @@ def told(frame: bytes) -> dict[str, Any]:
 def test_the_welcome_fits_the_version_that_was_asked_for(version: str) -> None:
     """Deliver 2: 2024-11-05 to 2025-11-25."""
     hello = mcp_2025.read_hello(message("initialize", protocolVersion=version, capabilities={}))
-    result = told(mcp_2025.welcome(1, hello, INFO, "be kind"))["result"]
+    result = told(
+        mcp_2025.welcome(1, hello, INFO, "be kind", capabilities(subscribe=True, completions=True))
+    )["result"]
     parse_server_result("initialize", version, result)
     assert result["protocolVersion"] == version and "resultType" not in result
 
@@ -127,6 +130,8 @@ def test_a_question_is_a_request_that_fits_the_official_types(question: Question
 @versions
 def test_notices_fit_the_official_types(version: str) -> None:
     """A5, U5: withdrawn questions and changed lists."""
-    for frame in (mcp_2025.withdrawn("afoot-1", "answered by operator"), mcp_2025.list_changed()):
+    changed = [mcp_2025.changed(kind) for kind in ("tools", "prompts", "resources")]
+    changed.append(mcp_2025.changed("resource", "file:///a"))
+    for frame in (mcp_2025.withdrawn("afoot-1", "answered by operator"), *changed):
         sent = told(frame)
         parse_server_notification(sent["method"], version, sent["params"])

@@ -2,45 +2,36 @@
 
 import asyncio
 from collections.abc import Mapping
+from math import inf
 
 from msgspec import UNSET
 
 from afoot.core.call import Series
-from afoot.core.facts import (
-    NOTHING,
-    Answered,
-    Asked,
-    Fact,
-    Finished,
-    Logged,
-    Opened,
-    Question,
-    Reading,
-    Released,
-    Reported,
-    Started,
-)
-from afoot.core.notices import notice, stages
+from afoot.core.facts import NOTHING, Finished, Opened, Question, Reading, Released, Started
+from afoot.core.notices import notice
 from afoot.core.ports import Handle
 from afoot.engine.engine import Submission
 from afoot.engine.live import Follower, Live
 from afoot.errors import CallerError
+from afoot.serve import patience
+from afoot.serve.desk import attend, is_errand
+from afoot.serve.frames import advance, beside, catch_up, flush, is_staged, show
 from afoot.serve.manner import Manner, Outlet
 from afoot.serve.site import Site
 from afoot.wire import messages
-from afoot.wire.messages import FrameMeta, ProgressMeta, Wanted
+from afoot.wire.messages import FrameMeta, Wanted
 
 QUIET_S = 2.0  # no notice of ours before a call is this old (T5)
 BIG = 900_000  # official clients take at most 1 MiB as one event of a stream
-_SILENT = (Opened, Started, Released)  # facts that no caller is told of
+_SILENT = (Opened, Started, Released, Finished)  # facts that are no frame, unless they are stages
 
 
 class Conversation:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_missed", "_opened", "_sent", "_settled", "_stages", "_timer", "_told", "bell", "caller", "extra",
-        "live", "manner", "outlet", "round", "series", "site", "stopped", "want",
+        "_sent", "_settled", "_timer", "begun", "below", "bell", "caller", "due", "extra", "is_brief", "live",
+        "manner", "missed", "outlet", "round", "series", "site", "stages", "stopped", "told", "waits", "want",
     )  # fmt: skip
 
     live: Live
@@ -55,22 +46,31 @@ class Conversation:
         self.bell = asyncio.Event()
         self.round = 0
         self.stopped = False
+        self.waits = False  # for a call that another request opened; leaving is then no cancel
+        self.due = inf  # when to end at the latest, whatever the call does (H5)
+        self.is_brief = False  # the caller said itself when
         self.extra: list[bytes] = []  # frames that no fact of the call stands for
-        self._told = False  # whether the caller knows which call this is
-        self._missed = 0  # facts that this reader was too slow for, and does not know of yet
-        self._stages = False
+        self.told = False  # whether the caller knows which call this is
+        self.missed = 0  # facts that this reader was too slow for, and does not know of yet
+        self.stages = False
+        self.below: dict[str, int] | None = None  # what the caller knows of the calls below
         self._settled = False
         self._timer: Handle | None = None
-        self._opened = self._sent = site.engine.clock.now()
+        self.begun = self._sent = site.engine.clock.now()
 
     def open(self, headers: Mapping[str, str] | None = None) -> None:
         """Open the call that is wanted; raises Fault."""
         site, want = self.site, self.want
         found = site.engine.catalog.known.get(want.name)
+        if found is None and is_errand(site, want.name):
+            self.waits = True  # for which call, is seen when it is held
+            return
         if (
             found is None
             or want.answers
             or found[1].requires
+            or not found[1].plain
+            or want.parent is not None
             or b"x-mcp-header" in bytes(found[1].definition)
         ):
             self.live = site.open(want, self.caller, headers)
@@ -84,7 +84,15 @@ class Conversation:
                 self.live = site.engine.submit(submission)
             except CallerError as error:
                 raise site.refusal(error) from None
+        forms = want.capabilities.elicitation  # as `Capabilities.can`, for what calls below may ask
+        self.live.can_ask = forms is not None and ("form" in forms or not forms)
         self.live.attached = 1
+
+    def cancel(self, by: str, reason: str) -> None:
+        """The caller wants no answer any more, nor that the call goes on if this request opened it."""
+        if not self.waits:
+            self.site.engine.cancel(self.live, by, reason)
+        self.stop()
 
     def stop(self) -> None:
         """End this request without an answer: its caller has cancelled it."""
@@ -93,19 +101,20 @@ class Conversation:
 
     async def hold(self) -> None:
         """Send what the call has to say until it ends, or asks in a way that ends this request."""
-        site, live, outlet = self.site, self.live, self.outlet
-        engine = site.engine
+        if self.waits and not await attend(self):
+            return
+        site, live, engine = self.site, self.live, self.site.engine
         self.series = Series(live.series.last, live.series.total)
-        self._stages = live.tool.lifecycle == "stages" and _is_staged(live, self.want)
+        self.stages = live.tool.lifecycle == "stages" and is_staged(live, self.want)
         hz = None if self.want.token is UNSET else site.settings.progress_hz
         follower = Follower(live, self.bell.set, engine.clock, hz)
         engine.young[id(self)] = self.settle
-        if not engine.aging:  # a retry starts nothing
-            engine.age()
+        engine.aging or engine.age()  # a retry starts nothing
+        is_new = not (self.round or self.waits or live.call.end or live.call.open)
         try:
-            done = bool(live.call.end or live.call.open) and await self._begin()
+            done = not is_new and await self._begin(follower)
             while not done:
-                if not outlet.gone:  # else nobody took the last frames, and nobody rings for that
+                if not self.outlet.gone:  # else nobody took the last frames, and nobody rings for that
                     await self.bell.wait()
                 self.bell.clear()
                 done = await self._turn(follower)
@@ -126,19 +135,23 @@ class Conversation:
         """The call is not one of the many that end at once: watch its caller, and mind its silence."""
         self._settled = True
         self.outlet.watch(self.bell.set)
+        limit_s = patience.limit(self.site.settings, self.want.budget, self.want.client)
+        self.due = min(self.due, self.begun + patience.SHARE * limit_s)
         self._arm()
 
-    async def _begin(self) -> bool:
+    async def _begin(self, follower: Follower) -> bool:
         """What a call that is not new has to say at once: its end, or what it still asks."""
         call = self.live.call
+        catch_up(self, follower)
+        if not (call.end or call.open):
+            return False
         if call.end is None and self.live.recorded < call.seq:  # the answers it came with are on record first
             await self.site.recorded()
-        if call.end is not None:
-            if any(type(entry.fact) is Finished for entry in self.live.backlog):
-                await self.outlet.finish((), self._end(call.end, self.outlet.streaming))
-                return True
-            return False
-        frames, last = self.manner.ask(self, list(call.open.values()))
+        frames, last = list[bytes](), None
+        if call.open:
+            last = self._pause(list(call.open.values()), follower, frames)
+        elif call.end is not None and any(type(entry.fact) is Finished for entry in self.live.backlog):
+            last = self._end(call.end, self.outlet.streaming)
         if last is not None:
             await self.outlet.finish(frames, last)
         elif frames:
@@ -151,20 +164,21 @@ class Conversation:
             return await self._leave()
         taken = follower.take()
         frames, asked, self.extra = self.extra, list[Question](), list[bytes]()
-        self._missed += taken.gap
+        self.missed += taken.gap
         last: bytes | None = None
         token = self.want.token
         for item in taken.items:
             if isinstance(item, Reading) and isinstance(token, int | str):
-                meta = None if self._told else FrameMeta(self.live.call.id)  # as in `_progress`
+                meta = None if self.told else FrameMeta(self.live.call.id)  # as in `advance`
+                meta = meta if self.live.below is None else beside(self, meta)
                 frames.append(messages.progress(token, self.series, item, meta))
-                self._told, self._stages = True, False
-            elif type(item) is Finished and not self._stages:
+                self.told, self.stages = True, False
+            elif type(item) not in _SILENT or self.stages:
+                show(self, item, frames, asked)
+            if type(item) is Finished:
                 last = self._end(item, bool(frames) or self.outlet.streaming)
-            elif type(item) not in _SILENT or self._stages:
-                last = self._show(item, frames, asked) or last
-        if last is None and asked:
-            last = self._ask(asked, follower, frames)
+        if last is None and (asked or self.due < inf):
+            last = self._pause(asked, follower, frames)
         if last is not None:
             if self.live.call.questions:
                 frames += self.manner.over(self)
@@ -176,19 +190,19 @@ class Conversation:
             await self._tend()
         return last is not None
 
-    def _ask(self, asked: list[Question], follower: Follower, frames: list[bytes]) -> bytes | None:
-        """Ask the caller in its era's manner; the last frame, if that ends this request."""
-        more, last = self.manner.ask(self, asked)
-        call = self.live.call
-        if last is not None and call.latest is not None and follower.number < call.readings:
-            # Held back by the rate; the newest value always goes out.
-            self._progress(call.latest, None, frames)
+    def _pause(self, asked: list[Question], follower: Follower, frames: list[bytes]) -> bytes | None:
+        """Ask the caller in its era's manner, or part from it; the last frame, if that ends this request."""
+        more, last = self.manner.ask(self, asked) if asked else ([], None)
+        if last is None and self.site.engine.clock.now() >= self.due:
+            last = self.manner.part(self)
+        if last is not None:
+            flush(self, follower, frames)
         frames += more
         return last
 
     async def _leave(self) -> bool:
         """Nobody is there any more, or the caller wants no answer."""
-        if not self.stopped:
+        if not (self.stopped or self.waits):
             self.manner.left(self)
         await self.outlet.finish(self.manner.over(self), None)
         return True
@@ -204,58 +218,17 @@ class Conversation:
             live.attached -= 1
         return last
 
-    def _show(self, item: Fact | Reading, frames: list[bytes], asked: list[Question]) -> bytes | None:
-        """Add the frames that this item means to this caller; the last frame, if it is the end."""
-        want = self.want
-        if isinstance(item, Asked) and item.question.id in self.live.call.open:
-            asked.append(item.question)
-        elif isinstance(item, Answered):
-            frames += self.manner.settled(self, item)
-        elif isinstance(item, Logged):
-            if messages.wants_log(want.level, item.level):
-                frames.append(messages.log(item))
-        elif isinstance(item, Reported):
-            self._content(item, frames)
-        elif self._stages and not isinstance(item, Reading):
-            for stage in stages(item):
-                self._progress(stage, FrameMeta(progress=ProgressMeta(source="engine")), frames)
-        if isinstance(item, Finished):
-            return self._end(item, bool(frames) or self.outlet.streaming)
-        return None
-
-    def _content(self, item: Reported, frames: list[bytes]) -> None:
-        meta = messages.told(item, self.live.call, self.want.partial)
-        if item.late or (meta is None and item.progress is None and item.message is None):
-            return
-        if self._missed:
-            meta = meta or FrameMeta()
-            meta.progress = meta.progress or ProgressMeta()
-            meta.progress.missed, self._missed = self._missed, 0
-        self._progress(Reading(item.at, item.progress, item.total, item.message), meta, frames)
-
-    def _progress(self, reading: Reading, meta: FrameMeta | None, frames: list[bytes]) -> None:
-        token = self.want.token
-        if not isinstance(token, int | str):
-            return
-        if not self._told:  # the first frame says which call this is, for whoever loses the stream
-            self._told = True
-            meta = meta or FrameMeta()
-            meta.call = self.live.call.id
-        if reading.source == "tool":
-            self._stages = False
-        frames.append(messages.progress(token, self.series, reading, meta))
-
     async def _tend(self) -> None:
         """Nothing came for a while: open the stream, or say that the call still lives (C6)."""
         now = self.site.engine.clock.now()
         settings = self.site.settings
-        if not self.outlet.streaming and now >= self._opened + settings.sse_after_s:
+        if not self.outlet.streaming and now >= self.begun + settings.sse_after_s:
             await self.outlet.keep_alive()
         if now >= self._sent + min(settings.notice_s, settings.keepalive_s):  # as `_arm` reckons, to the bit
             frames: list[bytes] = []
             if now - self.live.call.opened.at >= QUIET_S:
                 told = notice(self.live.call, now, self.live.heard)
-                self._progress(told, messages.told(told, self.live.call, False), frames)
+                advance(self, told, messages.told(told, self.live.call, False), frames)
             if frames:
                 await self.outlet.send(frames)
             else:
@@ -268,15 +241,9 @@ class Conversation:
         settings = self.site.settings
         due = self._sent + min(settings.notice_s, settings.keepalive_s)
         if not self.outlet.streaming:
-            due = min(due, self._opened + settings.sse_after_s)
-        self._timer = self.site.engine.clock.at(due, self._rouse)
+            due = min(due, self.begun + settings.sse_after_s)
+        self._timer = self.site.engine.clock.at(min(due, self.due), self._rouse)
 
     def _rouse(self) -> None:
         self._timer = None
         self.bell.set()
-
-
-def _is_staged(live: Live, want: Wanted) -> bool:
-    """Whether to show stages: the caller sent a token, and the tool has not reported itself (T5)."""
-    spoken = live.call.latest is not None or any(type(entry.fact) is Reported for entry in live.backlog)
-    return want.token is not UNSET and not spoken

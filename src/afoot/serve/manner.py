@@ -38,6 +38,10 @@ class Manner(Protocol):
         """The last frame in place of a result that is too large for the stream."""
         ...
 
+    def part(self, talk: "Conversation") -> bytes:
+        """The last frame for a caller that cannot wait longer; its call runs on (H5)."""
+        ...
+
     def settled(self, talk: "Conversation", fact: Answered) -> list[bytes]:
         """Frames for a question that was answered."""
         ...

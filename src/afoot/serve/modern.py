@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from afoot.core.facts import Answer, Answered, Question
+from afoot.core.facts import NOTHING, Answer, Answered, Question
 from afoot.engine.live import Live
 from afoot.errors import AfootError
 from afoot.serve.conversation import Conversation
+from afoot.serve.desk import is_errand
 from afoot.serve.site import Site
-from afoot.wire import mcp, messages
+from afoot.wire import handle, mcp, messages
 from afoot.wire.messages import Wanted
 
 ROUNDS = 8  # official clients stop at ten
@@ -28,13 +29,22 @@ class Modern:
         """End the request with what the caller is to find out; what it cannot goes to the operator."""
         open_now = list(talk.live.call.open.values())
         may_ask = talk.round < ROUNDS and talk.live.call.cancel is None
-        askable = [one for one in open_now if may_ask and talk.want.capabilities.can(one.kind)]
+        askable = [one for one in open_now if may_ask and talk.want.capabilities.may_answer(one)]
         forsake(talk, [one for one in open_now if one not in askable])
         return [], self._round(talk, askable) if askable else None
 
     def postpone(self, talk: Conversation) -> bytes:
         """A round without a question: the client asks again, and is answered as plain JSON."""
         return self._round(talk, [])
+
+    def part(self, talk: Conversation) -> bytes:
+        """A round without a question, which the client takes by itself; if it takes none, a handle."""
+        can = talk.want.capabilities
+        is_able = any(one is not None for one in (can.elicitation, can.sampling, can.roots))
+        if is_able and talk.round < ROUNDS and not talk.is_brief:
+            return self._round(talk, [])
+        detach(talk)
+        return hand_over(talk)
 
     def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
         """A form already returned cannot be withdrawn."""
@@ -52,9 +62,9 @@ class Modern:
     def _round(self, talk: Conversation, asked: Sequence[Question]) -> bytes:
         live = talk.live
         number = talk.round + 1
-        if live.round < number:
+        if live.round < number and not talk.waits:
             live.round, live.attached = number, 0
-        state = talk.site.seal(live, talk.caller, number)
+        state = talk.site.seal(live, talk.want, talk.caller, number)
         return mcp.input_required(talk.want.id, talk.site.info, asked, state)
 
 
@@ -65,10 +75,18 @@ def forsake(talk: Conversation, asked: Sequence[Question]) -> None:
             talk.site.engine.answer(one.id, Answer("decline", by="engine"))
 
 
+def hand_over(talk: Conversation) -> bytes:
+    """The handle by which the caller finds its call again."""
+    live, site = talk.live, talk.site
+    now = site.engine.clock.now()
+    info = site.info if talk.manner.modern else NOTHING
+    return handle.handed(talk.want, live.call, now, live.heard, info)
+
+
 def detach(talk: Conversation) -> bool:
     """This request no longer follows; True if the call now runs for nobody."""
     live = talk.live
-    if talk.round != live.round:
+    if talk.round != live.round or talk.waits:
         return False
     live.attached -= 1
     return live.attached <= 0
@@ -78,8 +96,10 @@ async def resume(talk: Conversation) -> None:
     """Find the call that a retry belongs to, and take its answers; raises Fault."""
     site, want = talk.site, talk.want
     live, mark = await site.find(want, talk.caller)
-    talk.live, talk.round = live, mark.round
+    talk.live, talk.round, talk.waits = live, mark.round, is_errand(site, want.name)
     take_answers(site, live, want, talk.caller)
+    if talk.waits:
+        return
     if talk.round > live.round:  # it waited through a restart, so nobody has followed it yet
         live.round, live.attached = talk.round, 0
     if talk.round == live.round:
@@ -90,7 +110,7 @@ def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
     """Answer the questions still open; what is missing or does not fit stays open and is asked again."""
     for asked in list(live.call.open.values()):
         given = want.answers.get(asked.key)
-        if given is None:
+        if given is None or not want.capabilities.may_answer(asked):
             continue
         try:
             site.engine.answer(asked.id, messages.answer(asked, given, caller))

@@ -13,7 +13,9 @@ from afoot.wire.jsonrpc import ENVELOPE, INVALID_PARAMS, METHOD_NOT_FOUND, Envel
 from afoot.wire.messages import (
     Budget,
     Capabilities,
+    Client,
     Notification,
+    Parent,
     Response,
     Wanted,
     encode,
@@ -39,7 +41,9 @@ class Meta(Struct):
         name="io.modelcontextprotocol/clientCapabilities", default=UNSET
     )
     level: str | None = field(name="io.modelcontextprotocol/logLevel", default=None)
+    client: Client | None = field(name="io.modelcontextprotocol/clientInfo", default=None)
     budget: Budget = field(name="dev.afoot/budget", default_factory=Budget)
+    parent: Parent | None = field(name="dev.afoot/parent", default=None)
     partial: bool = field(name="dev.afoot/partial", default=False)
 
 
@@ -63,9 +67,12 @@ class CallParams(Struct):
 
 
 class Filter(Struct, omit_defaults=True):
-    """Which notices a listener wants; those we have none of are left out of the acknowledgement."""
+    """Which notices a listener wants; in the acknowledgement, those that it gets."""
 
     toolsListChanged: bool = False
+    promptsListChanged: bool = False
+    resourcesListChanged: bool = False
+    resourceSubscriptions: list[str] = []
 
 
 class ListenParams(Struct):
@@ -75,6 +82,12 @@ class ListenParams(Struct):
     meta: Meta | UnsetType = field(name="_meta", default=UNSET)
 
 
+class _Enveloped(Struct):
+    meta: dict[str, Raw] = field(name="_meta", default_factory=dict)
+
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_enveloped = msgspec.json.Decoder(_Enveloped)
 PLAIN = msgspec.json.Decoder(Plain)
 _call = msgspec.json.Decoder(CallParams)
 _listen = msgspec.json.Decoder(ListenParams)
@@ -121,7 +134,8 @@ def read_call(message: Envelope, headers: Mapping[str, str] | None) -> Wanted:
     assert isinstance(request, int | str) and not isinstance(meta.capabilities, UnsetType)
     return Wanted(
         request, asked.name, arguments, meta.token, meta.level, meta.capabilities, meta.budget, meta.partial,
-        asked.inputResponses, asked.requestState,
+        asked.inputResponses, asked.requestState, "" if meta.client is None else meta.client.name,
+        meta.parent,
     )  # fmt: skip
 
 
@@ -140,6 +154,16 @@ def read_listen(message: Envelope, headers: Mapping[str, str] | None) -> Filter:
     return asked.notifications
 
 
+def is_modern(given: bytes) -> bool:
+    """Whether these params say their version, as every request of this era does."""
+    if _VERSION_KEY.encode() not in given:
+        return False
+    try:
+        return _VERSION_KEY in _enveloped.decode(given).meta
+    except (msgspec.ValidationError, RecursionError):
+        return False
+
+
 def check(message: Envelope, meta: Meta | UnsetType, headers: Mapping[str, str] | None, name: object) -> Meta:
     """The request's envelope, rung by rung; the first that fails is told."""
     missing = "params._meta: must hold io.modelcontextprotocol/"
@@ -150,8 +174,8 @@ def check(message: Envelope, meta: Meta | UnsetType, headers: Mapping[str, str] 
     if meta.capabilities is UNSET:
         raise Fault(INVALID_PARAMS, f"{missing}clientCapabilities")
     if headers is not None:
-        _agree("mcp-protocol-version", headers.get("mcp-protocol-version"), meta.version)
-        _agree("mcp-method", headers.get("mcp-method"), message.method)
+        _agree("mcp-protocol-version", _trimmed(headers.get("mcp-protocol-version")), meta.version)
+        _agree("mcp-method", _trimmed(headers.get("mcp-method")), message.method)
         if name is not UNSET:
             _agree("mcp-name", plain_header(headers.get("mcp-name")), name)
     if meta.version != VERSION:
@@ -190,8 +214,14 @@ def _agree(header: str, sent: str | None, body: object) -> None:
         raise Fault(HEADER_MISMATCH, f"header {header}: does not match the body")
 
 
+def _trimmed(value: str | None) -> str | None:
+    """Without white space at the ends: no part of it (RFC 9110), though not every server takes it off."""
+    return None if value is None else value.strip(" \t")
+
+
 def plain_header(value: str | None) -> str | None:
     """A header's value, its base64 wrapping taken off; a broken wrapping matches nothing."""
+    value = _trimmed(value)
     if value is None or not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     payload = value[9:-2]
@@ -208,14 +238,8 @@ def complete(request: Id, info: Raw, **fields: object) -> bytes:
     return encode(Response(request, {"resultType": "complete", **fields, "_meta": meta}))
 
 
-def discovered(request: Id, info: Raw, instructions: str) -> bytes:
+def discovered(request: Id, info: Raw, instructions: str, capabilities: Mapping[str, object]) -> bytes:
     """The answer to `server/discover`."""
-    capabilities: dict[str, object] = {
-        "tools": {"listChanged": True},
-        "prompts": {},
-        "resources": {},
-        "logging": {},
-    }
     return complete(
         request,
         info,
@@ -241,6 +265,13 @@ def notice(method: str, subscription: Id, **fields: object) -> bytes:
     """A notification on a listen stream."""
     meta = {"io.modelcontextprotocol/subscriptionId": subscription}
     return encode(Notification(method, {**fields, "_meta": meta}))
+
+
+def changed(kind: str, uri: str | None, subscription: Id) -> bytes:
+    """On a listen stream: a list is another one now (tools, prompts, resources), or a resource is."""
+    if uri is not None:
+        return notice("notifications/resources/updated", subscription, uri=uri)
+    return notice(f"notifications/{kind}/list_changed", subscription)
 
 
 def listen_over(request: Id, info: Raw) -> bytes:

@@ -1,5 +1,7 @@
 """MCP of the handshake era, 2024-11-05 to 2025-11-25: a session is opened, then both sides may ask."""
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
@@ -9,7 +11,9 @@ from afoot.wire.messages import (
     LEVELS,
     Budget,
     Capabilities,
+    Client,
     Notification,
+    Parent,
     Response,
     Wanted,
     encode,
@@ -26,6 +30,7 @@ class Hello(Struct):
 
     protocolVersion: str
     capabilities: Capabilities = field(default_factory=Capabilities)
+    clientInfo: Client = field(default_factory=Client)
 
     @property
     def version(self) -> str:
@@ -38,6 +43,7 @@ class Meta(Struct):
 
     token: Id | UnsetType = field(name="progressToken", default=UNSET)
     budget: Budget = field(name="dev.afoot/budget", default_factory=Budget)
+    parent: Parent | None = field(name="dev.afoot/parent", default=None)
     partial: bool = field(name="dev.afoot/partial", default=False)
 
 
@@ -53,6 +59,7 @@ class ListParams(Struct):
     """The params of any list."""
 
     cursor: str | None = None
+    meta: Meta = field(name="_meta", default_factory=Meta)
 
 
 class LevelParams(Struct):
@@ -89,14 +96,17 @@ def read_call(message: Envelope, capabilities: Capabilities, level: str | None) 
     meta = asked.meta
     assert isinstance(message.id, int | str)
     return Wanted(
-        message.id, asked.name, arguments, meta.token, level, capabilities, meta.budget, meta.partial
+        message.id, asked.name, arguments, meta.token, level, capabilities, meta.budget, meta.partial,
+        parent=meta.parent,
     )  # fmt: skip
 
 
-def read_list(message: Envelope) -> None:
+def read_list(message: Envelope) -> ListParams:
     """A request for a list; raises Fault for a cursor, as our lists have one page."""
-    if params(message, _list).cursor is not None:
+    asked = params(message, _list)
+    if asked.cursor is not None:
         raise Fault(INVALID_PARAMS, "params.cursor: unknown; these lists have one page")
+    return asked
 
 
 def read_level(message: Envelope) -> str:
@@ -112,9 +122,10 @@ def read_cancelled(message: Envelope) -> Cancelled:
     return params(message, _cancelled)
 
 
-def welcome(request: Id, hello: Hello, info: Raw, instructions: str) -> bytes:
+def welcome(
+    request: Id, hello: Hello, info: Raw, instructions: str, capabilities: Mapping[str, object]
+) -> bytes:
     """The answer to `initialize`."""
-    capabilities = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}, "logging": {}}
     body: dict[str, object] = {
         "protocolVersion": hello.version,
         "capabilities": capabilities,
@@ -141,9 +152,15 @@ class Request(Struct):
 
 def ask(request: Id, asked: Question) -> bytes:
     """The nested request that puts a question to the client."""
-    method, body = question(asked)
+    return nested(request, *question(asked))
+
+
+def nested(request: Id, method: str, body: object) -> bytes:
+    """A request of ours to the client."""
     if isinstance(body, dict) and body.get("mode") == "form":
         body = {key: value for key, value in body.items() if key != "mode"}  # unknown before 2025-11-25
+    elif isinstance(body, dict) and body.get("mode") == "url":
+        body = {"elicitationId": str(request), **body}  # this era alone has it
     return encode(Request(request, method, body))
 
 
@@ -152,6 +169,8 @@ def withdrawn(request: Id, reason: str) -> bytes:
     return encode(Notification("notifications/cancelled", {"requestId": request, "reason": reason}))
 
 
-def list_changed() -> bytes:
-    """The list of tools is another one now."""
-    return encode(Notification("notifications/tools/list_changed", {}))
+def changed(kind: str, uri: str | None = None) -> bytes:
+    """A list is another one now (tools, prompts, resources), or a resource of it is."""
+    if uri is not None:
+        return encode(Notification("notifications/resources/updated", {"uri": uri}))
+    return encode(Notification(f"notifications/{kind}/list_changed", {}))

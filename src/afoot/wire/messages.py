@@ -1,11 +1,13 @@
 """What both eras of MCP share: a tool call as it was asked for, and the frames that go back for it."""
 
+from typing import Annotated
+
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from afoot.core.call import Call, Series
 from afoot.core.facts import NOTHING, Answer, Finished, Logged, Question, Reading, Reported
-from afoot.core.notices import waiting_on
+from afoot.core.notices import Child, waiting_on
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault, Id
 from afoot.wire.telling import ErrorMeta, failure_meta, outcome
 
@@ -24,18 +26,39 @@ class Capabilities(Struct):
 
     def can(self, kind: str) -> bool:
         """Whether the caller can answer a question of this kind. An empty elicitation means forms."""
-        if kind == "form":
+        if kind in ("form", "approval"):
             return self.elicitation is not None and ("form" in self.elicitation or not self.elicitation)
         if kind == "url":
             return self.elicitation is not None and "url" in self.elicitation
-        return (self.sampling if kind == "sample" else self.roots) is not None
+        return {"sample": self.sampling, "roots": self.roots}.get(kind) is not None
+
+    def may_answer(self, asked: Question) -> bool:
+        """Whether the caller is the one to answer this question."""
+        return asked.to != "operator" and self.can(asked.kind)
+
+
+class Client(Struct):
+    """Who a client says it is: a hint at what it can do, never an identity (S3)."""
+
+    name: str = ""
+
+
+Seconds = Annotated[float, Meta(ge=0)]
 
 
 class Budget(Struct):
-    """`_meta["dev.afoot/budget"]`: what the caller has left."""
+    """`_meta["dev.afoot/budget"]`: what the caller has left, and how long it waits for an answer (H5)."""
 
-    idle_s: float | None = None
-    left_s: float | None = None
+    idle_s: Seconds | None = None
+    left_s: Seconds | None = None
+    wait_s: Seconds | None = None  # 0: as long as it takes
+
+
+class Parent(Struct):
+    """`_meta["dev.afoot/parent"]`: the call that made this one, and what share of it this is (P8)."""
+
+    call: Annotated[str, Meta(max_length=200)]
+    weight: Annotated[float, Meta(gt=0)] = 1.0
 
 
 class Wanted(Struct):
@@ -51,6 +74,8 @@ class Wanted(Struct):
     partial: bool = False
     answers: dict[str, Raw] = {}
     state: str | None = None
+    client: str = ""
+    parent: Parent | None = None
 
 
 def no_arguments(given: Raw) -> Raw:
@@ -69,6 +94,7 @@ class ProgressMeta(Struct, omit_defaults=True):
     waiting_on: str | None = None
     data: Raw = NOTHING
     missed: int = 0  # facts this reader was too slow for; the history has them
+    children: list[Child] = []  # calls below that have changed since the last frame
 
 
 class FrameMeta(Struct, omit_defaults=True):
@@ -100,7 +126,7 @@ class Notification(Struct):
 class ResultMeta(Struct, omit_defaults=True):
     """The `_meta` of a tool's result."""
 
-    call: str = field(name="dev.afoot/call")
+    call: str = field(name="dev.afoot/call", default="")
     token: Id | UnsetType = field(name="progressToken", default=UNSET)
     error: ErrorMeta | None = field(name="dev.afoot/error", default=None)
     history: str | None = field(name="dev.afoot/history", default=None)
@@ -225,7 +251,7 @@ def answer(asked: Question, response: Raw, by: str) -> Answer:
         return Answer("accept", response, by)
     try:
         given = _elicited.decode(response)
-    except msgspec.ValidationError as wrong:
+    except (msgspec.ValidationError, RecursionError) as wrong:
         raise Fault(INVALID_PARAMS, f"inputResponses.{asked.key}: {wrong}") from None
     return Answer(given.action, _kept(given.content), by)
 
@@ -234,7 +260,7 @@ def early(response: Raw, by: str) -> Answer:
     """An answer that comes before its question is known (Q1 e)."""
     try:
         given = _elicited.decode(response)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return Answer("accept", response, by)
     return Answer(given.action, _kept(given.content), by)
 
