@@ -20,7 +20,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 def clients(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peers]:
     """Official clients by transport and era; each on stdio has a gateway, and a folder, of its own."""
     own = {f"stdio {era}": Gateway(tmp_path_factory.mktemp("stdio")) for era in ERAS}
-    with peers({"http": gateway, **own}) as found:
+    bridged = {f"connect {era}": gateway for era in ERAS}
+    with peers({"http": gateway, **own, **bridged}) as found:
         yield found
 
 

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import pytest
 
 TOOLS: Final = Path(__file__).parent / "tools.py"
+DANGEROUS: Final = TOOLS.with_name("dangerous.py")
 START_S: Final = 20.0
 STOP_S: Final = 15.0
 T = TypeVar("T")
@@ -46,7 +47,12 @@ class Gateway:
 
     def command(self, *surface: str) -> list[str]:
         """The command that serves the tools on a surface."""
-        return [sys.executable, "-m", "afoot", "serve", str(TOOLS), "--store", str(self.store), *surface]
+        tools = (str(TOOLS), str(DANGEROUS))
+        return [sys.executable, "-m", "afoot", "serve", *tools, "--store", str(self.store), *surface]
+
+    def bridge(self) -> list[str]:
+        """The command that bridges a pipe to it."""
+        return [sys.executable, "-m", "afoot", "connect"]
 
     def start(self) -> None:
         """Start it on HTTP; fails with what it said if it does not come up."""

@@ -33,7 +33,8 @@ class Peer:
         self.era = era
         self.reply: Reply = lambda message: types.ElicitResult(action="decline")
         self.asked: list[str] = []
-        command, *arguments = gateway.command("--stdio")
+        self.wait_s = WAIT_S
+        command, *arguments = gateway.bridge() if transport == "connect" else gateway.command("--stdio")
         server = (
             gateway.url
             if transport == "http"
@@ -51,7 +52,7 @@ class Peer:
         """Do something on the client's loop, and not for ever."""
 
         async def limited() -> T:
-            return await asyncio.wait_for(work(), WAIT_S)
+            return await asyncio.wait_for(work(), self.wait_s)
 
         return self._portal.call(limited)
 

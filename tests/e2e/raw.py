@@ -145,14 +145,14 @@ def last(response: http.client.HTTPResponse) -> Message:
 
 
 class Pipe:
-    """A gateway on stdio, a line a message."""
+    """A gateway on stdio, or a bridge to one; a line a message."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, *, bridged: bool = False) -> None:
         self._rest = b""
         environment = gateway.environment
         with gateway.errors.open("ab") as errors:
             self.process = subprocess.Popen(
-                gateway.command("--stdio"),
+                gateway.bridge() if bridged else gateway.command("--stdio"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

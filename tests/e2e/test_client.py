@@ -1,4 +1,4 @@
-"""The official Python client on both transports and in both eras: progress, errors, cancels, questions."""
+"""The official Python client on every transport and in both eras: progress, errors, cancels, questions."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,10 +11,12 @@ from mcp import MCPError
 from tests.e2e.gateway import until
 from tests.e2e.peer import ERAS, Peer, Peers, Seen, accept, failure, text
 
+WAYS: Final = [(transport, era) for transport in ("http", "stdio", "connect") for era in ERAS]
 
-@pytest.fixture(params=[(transport, era) for transport in ("http", "stdio") for era in ERAS], ids=" ".join)
+
+@pytest.fixture(params=WAYS, ids=" ".join)
 def peer(request: pytest.FixtureRequest, clients: Peers) -> Peer:
-    """One of the four."""
+    """One of the six."""
     transport, era = request.param
     return clients(transport, era)
 

@@ -153,7 +153,7 @@ class Web:
         usual = {"content-type": "application/json", "accept": accept}
         if isinstance(message, dict) and f"{PREFIX}protocolVersion" in json.dumps(message.get("params")):
             usual |= {"mcp-protocol-version": MODERN, "mcp-method": message["method"]}
-            usual["mcp-name"] = message["params"].get("name", "")
+            usual["mcp-name"] = message["params"].get("name") or message["params"].get("uri", "")
         return usual
 
 

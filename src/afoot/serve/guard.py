@@ -1,6 +1,7 @@
 """Who may speak to which surface: exact hosts, own origins, and secrets compared in constant time (S1)."""
 
 import hmac
+import re
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -8,6 +9,9 @@ from msgspec import Struct
 from afoot.serve.asgi import Scope, header
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOCAL = "local"  # whoever says nothing that could be proved (S3)
+PIPE = "stdio"  # the one who started this process
+_BRIDGE = re.compile(rb"connect-([A-Za-z0-9]{16,64})")
 
 
 class Denied(Exception):
@@ -34,6 +38,16 @@ class Guard(Struct, frozen=True):
             raise Denied(403, f"origin {origin} is not allowed (see allow_origins)")
         if self.mcp_token and not self._bears(scope, self.mcp_token, self.operator_token):
             raise Denied(401, "a token is needed: Authorization: Bearer …")
+
+    def caller(self, scope: Scope) -> str:
+        """Who asks: a bridge that bears the operator's token may say which it is (S3). Raises Denied."""
+        named = header(scope, b"afoot-caller")
+        if named is None:
+            return LOCAL
+        known = _BRIDGE.fullmatch(named)
+        if known is None or not self._bears(scope, self.operator_token):
+            raise Denied(403, "header afoot-caller: only a bridge with the operator's token may send it")
+        return f"connect:{known[1].decode()}"
 
     def public(self, scope: Scope) -> None:
         """May this request reach what everybody on this machine may know? Raises Denied."""

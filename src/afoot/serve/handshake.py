@@ -1,21 +1,30 @@
 """A connection of the handshake era, on any transport: what it was told, what it asked, what we asked it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import UNSET
 
 from afoot.core.facts import NOTHING, Answer, Answered, Question
+from afoot.engine.bell import Bell
 from afoot.engine.live import Live
 from afoot.errors import AfootError, ToolError
+from afoot.serve import patience
 from afoot.serve.conversation import Conversation
-from afoot.serve.listing import EMPTY, definitions
+from afoot.serve.listing import SHELVED, definitions, shelved
 from afoot.serve.manner import Outlet
+from afoot.serve.modern import hand_over
+from afoot.serve.shelf_inquiry import Inquiries
+from afoot.serve.shelf_lookup import answer_handshake, hold
+from afoot.serve.shelf_news import Ear
 from afoot.serve.site import Site
 from afoot.wire import mcp_2025 as era
-from afoot.wire import messages
+from afoot.wire import messages, shelf
 from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 from afoot.wire.messages import Capabilities, Wanted
+from afoot.wire.shelf import LOOKUPS
 
+SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
 TRIES = 3  # how often a question is put again after an answer that does not fit
 
 
@@ -29,10 +38,13 @@ class Session:
         self.capped = False
         self.modern = False
         self.caller = caller
-        self.version = ""
+        self.version = self.client = ""
         self.capabilities = Capabilities()
         self.level: str | None = "info"
         self._talks: dict[Id, Conversation] = {}
+        self._bells: dict[Id, Bell] = {}  # of requests without a call; cracked when they are cancelled
+        self.ear = Ear(Bell())
+        self.inquiries = Inquiries()
         self._left: dict[Id, Live] = {}  # calls that run on without their stream
         self._asked: dict[Id, tuple[Conversation, Question, int]] = {}
         self._number = 0
@@ -43,7 +55,11 @@ class Session:
         assert isinstance(request, int | str)
         if message.method == "tools/call":
             await self._call(message, outlet)
+        elif message.method in LOOKUPS or message.method in SUBSCRIPTIONS:
+            await self._look_up(message, request, outlet)
         else:
+            if message.method != "ping":
+                await self._site.settled()
             await outlet.finish((), self._plain(request, message))
 
     def notified(self, message: Envelope) -> None:
@@ -53,15 +69,20 @@ class Session:
             request = cancelled.requestId
             if request is None:
                 return
+            if request in self._bells:
+                self._bells[request].crack()
+                return
             talk = self._talks.get(request)
-            live = talk.live if talk is not None else self._left.pop(request, None)
-            if live is not None:
-                self._site.engine.cancel(live, "caller", cancelled.reason or "the caller cancelled it")
+            reason = cancelled.reason or "the caller cancelled it"
             if talk is not None:
-                talk.stop()
+                talk.cancel("caller", reason)
+            elif (live := self._left.pop(request, None)) is not None:
+                self._site.engine.cancel(live, "caller", reason)
 
     def responded(self, message: Envelope) -> None:
         """Take the answer to a question of ours; one that does not fit is put again."""
+        if self.inquiries.answered(message):
+            return
         known = self._asked.pop(message.id, None) if isinstance(message.id, int | str) else None
         if known is None:
             self._site.count("answers to nothing")
@@ -79,14 +100,24 @@ class Session:
         """The connection is over."""
         for talk in list(self._talks.values()):
             if self._dies:
-                self._site.engine.cancel(talk.live, "disconnect", reason)
+                talk.cancel("disconnect", reason)
             talk.stop()
+        self.forget()
+
+    def forget(self) -> None:
+        """Nobody is there to be told anything: end what starts no call."""
+        for bell in (self.ear.bell, *self._bells.values()):
+            bell.crack()
+        self._site.library.leave(self.ear)
 
     def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """Put questions to the client as requests of our own; those it cannot answer go to the operator."""
         frames = []
+        put = {one.id for asker, one, _ in self._asked.values() if asker is talk}
         for one in asked:
-            if self.capabilities.can(one.kind):
+            if one.id in put:
+                continue  # it was not on record yet, and comes once more when it is
+            if self.capabilities.may_answer(one):
                 frames.append(self._put(talk, one, 0))
             elif one.kind in ("sample", "roots"):
                 self._site.engine.answer(one.id, Answer("decline", by="engine"))
@@ -96,6 +127,10 @@ class Session:
         """Not in this era: a large result goes as one event."""
         raise AssertionError("a handshake-era stream is not capped")
 
+    def part(self, talk: Conversation) -> bytes:
+        """A handle; what the call asked is asked again by whoever waits for it."""
+        return hand_over(talk)
+
     def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
         """Withdraw a question that somebody else has answered (A5)."""
         asked = [number for number, (_, one, _) in self._asked.items() if one.id == fact.question]
@@ -104,12 +139,13 @@ class Session:
     def over(self, talk: Conversation) -> list[bytes]:
         """Withdraw what the call asked and needs no more."""
         asked = [number for number, (asker, _, _) in self._asked.items() if asker is talk]
-        return [self._withdraw(number, "its call is over") for number in asked]
+        return [self._withdraw(number, "its request is over") for number in asked]
 
     def left(self, talk: Conversation) -> None:
         """A lost stream is no cancel in this era; the call runs on, and can still be cancelled (X3)."""
         if self._dies:
             self._site.engine.cancel(talk.live, "disconnect", "the client takes nothing any more")
+        talk.live.can_ask = False  # unless it comes back to wait for it
         self._left = {request: live for request, live in self._left.items() if not live.call.is_finished}
         self._left[talk.want.id] = talk.live
 
@@ -118,24 +154,62 @@ class Session:
         if method == "initialize":
             hello = era.read_hello(message)
             self.version, self.capabilities = hello.version, hello.capabilities
-            return era.welcome(request, hello, self._site.info, self._site.instructions)
+            self.client = hello.clientInfo.name
+            library = self._site.library
+            library.listen(self.ear)
+            return era.welcome(request, hello, self._site.info, self._site.guidance(), library.capabilities())
         if method == "ping":
             return era.answered(request)
         if method == "logging/setLevel":
             self.level = era.read_level(message)
             return era.answered(request)
         if method == "tools/list":
+            asked = era.read_list(message)
+            limit_s = patience.limit(self._site.settings, asked.meta.budget, self.client)
+            return era.answered(request, tools=patience.offered(definitions(self._site), limit_s))
+        if method in SHELVED:
             era.read_list(message)
-            return era.answered(request, tools=definitions(self._site))
-        if method in EMPTY:
-            era.read_list(message)
-            return era.answered(request, **{EMPTY[method]: []})
+            return era.answered(request, **shelved(self._site, method))
         raise Fault(METHOD_NOT_FOUND, f"unknown method {method!r}", status=200)
+
+    async def _look_up(self, message: Envelope, request: Id, outlet: Outlet) -> None:
+        """Answer a request that starts no call, but may take its time."""
+        self._is_free(request)
+        if message.method in LOOKUPS:
+            lookup = shelf.read(message, self.caller, self.capabilities)
+            ask = partial(self.inquiries.ask, outlet)
+            work = answer_handshake(self._site, lookup, ask)
+        else:
+            work = self._subscribe(request, str(message.method), shelf.read_uri(message))
+        bell = self._bells[request] = Bell()
+        try:
+            await hold(self._site, request, outlet, bell, work)
+        finally:
+            del self._bells[request]
+
+    async def _subscribe(self, request: Id, method: str, uri: str) -> bytes:
+        library = self._site.library
+        if method == "resources/unsubscribe":
+            library.watches.drop(uri, self.ear)
+            return era.answered(request)
+        try:
+            await library.watch(uri, self.ear)
+        except Fault as fault:
+            raise shelf.passed_on(fault, "", modern=False, uri=uri) from None
+        return era.answered(request)
+
+    def _is_free(self, request: Id) -> None:
+        """An id names one request at a time; raises Fault."""
+        if request in self._talks or request in self._bells:
+            raise Fault(INVALID_REQUEST, f"id: {request!r} is the id of a request that still runs")
 
     async def _call(self, message: Envelope, outlet: Outlet) -> None:
         want = era.read_call(message, self.capabilities, self.level)
-        if want.id in self._talks:
-            raise Fault(INVALID_REQUEST, f"id: {want.id!r} is the id of a request that still runs")
+        self._is_free(want.id)
+        want.client = self.client
+        if want.name not in self._site.engine.catalog.known and await self._is_given_up(want.id, outlet):
+            await outlet.finish((), None)
+            return
         self._one_token(want)
         talk = Conversation(self._site, want, self.caller, outlet, self)
         talk.open()
@@ -145,6 +219,16 @@ class Session:
         finally:
             del self._talks[want.id]
             self.over(talk)
+
+    async def _is_given_up(self, request: Id, outlet: Outlet) -> bool:
+        """Wait for servers that are just being opened; True if its caller wants it no more (X1)."""
+        bell = self._bells[request] = Bell()
+        outlet.watch(bell.ring)
+        try:
+            await self._site.settled()
+        finally:
+            del self._bells[request]
+        return bell.cracked or (self._dies and outlet.gone)
 
     def _one_token(self, want: Wanted) -> None:
         """A token that is in use is served without progress: nobody could tell the two apart."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 from msgspec import Struct, UnsetType
@@ -10,13 +11,15 @@ from afoot.engine.bell import Bell
 from afoot.errors import AfootError
 from afoot.serve.asgi import Leaving, Receive, Scope, Send, accepts, read_rest, too_large
 from afoot.serve.conversation import Conversation
-from afoot.serve.guard import Denied, Guard
+from afoot.serve.guard import LOCAL, Denied, Guard
 from afoot.serve.listing import answer_plain, listen
 from afoot.serve.modern import Modern, resume
+from afoot.serve.shelf_lookup import answer_modern, hold, look_up
 from afoot.serve.site import Site
 from afoot.wire import mcp, mcp_2025, messages, sse
 from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault, Id
 from afoot.wire.messages import Wanted
+from afoot.wire.shelf import LOOKUPS
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -24,6 +27,8 @@ JSON = (b"content-type", b"application/json")
 CLOSING_S = 30.0  # how long a closed connection may take to hand over what was written
 SMALL = 16_384  # what certainly fits into the socket's buffer: writing it never waits
 _MODERN = Modern(cancels=True, capped=True)
+_BRIDGED = Modern(cancels=True, capped=False)  # behind a bridge is a pipe, which takes a line of any length
+_BOTH = "application/json, text/event-stream"
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
@@ -43,8 +48,12 @@ class Reply(Struct, eq=False):
         self.headers = (*self.headers, header)
 
     def watch(self, ring: Callable[[], object]) -> None:
-        """Ring when the caller has gone."""
-        if self.receive is not None and self.leaving is None:
+        """Ring when the caller has gone; who asks last is told."""
+        if self.leaving is not None:
+            self.leaving.close()
+        if self.gone:
+            ring()
+        elif self.receive is not None:
             self.leaving = Leaving(self.receive, self, ring)
 
     async def send(self, frames: Sequence[bytes], *, more: bool = True, raw: bytes = b"") -> None:
@@ -97,7 +106,7 @@ class Reply(Struct, eq=False):
 class Era(Protocol):
     """Serves the requests of the handshake era."""
 
-    async def serve(self, scope: Scope, receive: Receive, reply: Reply) -> None: ...
+    async def serve(self, scope: Scope, receive: Receive, reply: Reply, caller: str) -> None: ...
 
 
 class Http:
@@ -110,10 +119,8 @@ class Http:
         self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # The head of a HEAD alone would wait for a body, so the connection ends with it.
         if scope.get("method") == "HEAD":
-            head = [(b"allow", b"GET, POST, DELETE"), (b"connection", b"close")]
-            await Reply(send, self._site.settings.stuck_s).json(405, b"", *head)
+            await self._head(send)
             return
         if scope["type"] != "http" or scope["path"] != "/mcp":
             await self._routes(scope, receive, send)
@@ -123,12 +130,13 @@ class Http:
         try:
             if headers.get("host") not in guard.hosts or "origin" in headers or guard.mcp_token:
                 guard.mcp(scope)
+            caller = guard.caller(scope) if "afoot-caller" in headers else LOCAL
             if headers.get("mcp-protocol-version", mcp_2025.LATEST) in mcp_2025.VERSIONS:
-                await self._sessions.serve(scope, receive, reply)
+                await self._sessions.serve(scope, receive, reply, caller)
             elif scope["method"] != "POST":
                 await reply.json(405, b"", (b"allow", b"POST"))
             else:
-                await self._post(scope, headers, receive, reply)
+                await self._post(scope, headers, receive, reply, caller)
         except Fault as fault:
             await reply.json(fault.status, messages.error(fault))
         except (Denied, AfootError) as error:
@@ -140,15 +148,18 @@ class Http:
             if reply.leaving is not None:
                 reply.leaving.close()
 
-    async def _post(self, scope: Scope, headers: dict[str, str], receive: Receive, reply: Reply) -> None:
+    async def _head(self, send: Send) -> None:
+        """The head of a HEAD alone would wait for a body, so the connection ends with it."""
+        head = [(b"allow", b"GET, POST, DELETE"), (b"connection", b"close")]
+        await Reply(send, self._site.settings.stuck_s).json(405, b"", *head)
+
+    async def _post(
+        self, scope: Scope, headers: dict[str, str], receive: Receive, reply: Reply, caller: str
+    ) -> None:
         """One request of 2026-07-28."""
-        site = self._site
-        limit = site.settings.max_body_bytes
-        kind = headers.get("content-type", "")
-        if kind != "application/json" and kind.partition(";")[0].strip().lower() != "application/json":
-            raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
-        if headers.get("accept") != "application/json, text/event-stream":
-            accepts(headers.get("accept", ""))
+        site, limit = self._site, self._site.settings.max_body_bytes
+        if headers.get("content-type") != "application/json" or headers.get("accept") != _BOTH:
+            _check_kinds(headers)
         message = await receive()
         body = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request":
@@ -159,20 +170,27 @@ class Http:
         if len(headers) != len(scope["headers"]):
             _once(scope, asked.id)
         if not isinstance(asked, Wanted):
-            await self._plain(asked, headers, reply)
+            await self._plain(asked, headers, reply, caller)
             return
-        talk = Conversation(site, asked, "local", reply, _MODERN)
+        is_local = caller == LOCAL
+        if asked.name not in site.engine.catalog.known and not await self._settled(reply):
+            return
+        talk = Conversation(site, asked, caller, reply, _MODERN if is_local else _BRIDGED)
         try:
-            if asked.state is None:
-                talk.open(headers)
-            else:
-                await resume(talk)
+            # A bridge knows no schema to mirror arguments by, so no headers are compared for it.
+            await resume(talk) if asked.state is not None else talk.open(headers if is_local else None)
         except Fault as fault:
             fault.id = asked.id
             raise
         await talk.hold()
 
-    async def _plain(self, message: Envelope, headers: dict[str, str], reply: Reply) -> None:
+    async def _settled(self, reply: Reply) -> bool:
+        """Wait for servers that are just being opened; False if the caller has left meanwhile (X1)."""
+        reply.watch(Bell().ring)
+        await self._site.settled()
+        return not reply.gone
+
+    async def _plain(self, message: Envelope, headers: dict[str, str], reply: Reply, caller: str) -> None:
         """A request that starts no call."""
         if message.is_notification:
             await self._notified(headers, reply)
@@ -180,18 +198,25 @@ class Http:
         if message.is_response:
             raise Fault(INVALID_REQUEST, "a response is no request; send answers as inputResponses")
         assert isinstance(message.id, int | str)
+        bell = Bell()
         try:
-            if message.method != "subscriptions/listen":
-                mcp.read_plain(message, headers)
-                await reply.json(200, answer_plain(self._site, message))
+            if message.method == "subscriptions/listen":
+                wanted = mcp.read_listen(message, headers)
+                reply.watch(bell.ring)
+                stays = self._site.callers.present(caller, self._site.servers)  # a bridge always holds one
+                with nullcontext() if caller == LOCAL else stays:
+                    await listen(self._site, message.id, wanted, reply, bell)
                 return
-            wanted = mcp.read_listen(message, headers)
+            asked = mcp.read_plain(message, headers)
+            if message.method in LOOKUPS:
+                work = answer_modern(self._site, look_up(message, asked, caller))
+                await hold(self._site, message.id, reply, bell, work)
+            else:
+                await self._site.settled()
+                await reply.json(200, answer_plain(self._site, message))
         except Fault as fault:
             fault.id = message.id
             raise
-        bell = Bell()
-        reply.watch(bell.ring)
-        await listen(self._site, message.id, wanted, reply, bell)
 
     async def _notified(self, headers: dict[str, str], reply: Reply) -> None:
         """A notification is taken and dropped: this era has none that a client sends over HTTP."""
@@ -233,6 +258,14 @@ class Joined:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
+
+
+def _check_kinds(headers: dict[str, str]) -> None:
+    """The types that are sent and taken; raises Fault."""
+    kind = headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
+    accepts(headers.get("accept", ""))
 
 
 def _once(scope: Scope, request: Id | None | UnsetType) -> None:

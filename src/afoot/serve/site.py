@@ -1,7 +1,6 @@
 """What every surface of one gateway shares."""
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Raw, Struct, json
 
@@ -11,10 +10,16 @@ from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall
 from afoot.errors import CallerError, Refused, UnknownName
+from afoot.providers.servers import Servers
+from afoot.serve.callers import Callers
+from afoot.serve.shelf import Library, Shelf
 from afoot.wire import bookmark, headers
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.mcp import missing_capability
 from afoot.wire.messages import Wanted, early
+
+MOST_WORDS = 4000  # characters of a server's instructions
+OPENING_S = 10.0  # how long a list waits for a server that was never seen before
 
 
 class Site(Struct):
@@ -31,9 +36,36 @@ class Site(Struct):
     bells: list[Bell] = []  # rung when the gateway closes, so that open streams end
     info: Raw = Raw()  # who we are, encoded
     mirrored: dict[str, list[headers.Mirror]] = {}  # by tool digest
+    servers: Servers | None = None
+    problems: list[str] = []  # what is wrong with the settings that were read last
+    shelves: Callable[[], Sequence[Shelf]] = tuple  # the servers there are now
+    all_shelves: Library | None = None
+    all_callers: Callers | None = None
+    began: float = 0.0
 
     def __post_init__(self) -> None:
         self.info = Raw(json.encode({"name": "afoot", "version": self.version}))
+        self.began = self.engine.clock.now()
+
+    @property
+    def library(self) -> Library:
+        """What all servers offer besides tools."""
+        if self.all_shelves is None:
+            self.all_shelves = Library(self.engine.catalog, lambda: self.shelves())
+        return self.all_shelves
+
+    @property
+    def callers(self) -> Callers:
+        """Who is there."""
+        if self.all_callers is None:
+            self.all_callers = Callers(self.engine)
+        return self.all_callers
+
+    def guidance(self) -> str:
+        """What models are told of the servers, in their own words."""
+        servers = self.servers.list() if self.servers is not None else []
+        told = [f"{one.name}: {one.instructions[:MOST_WORDS]}" for one in servers if one.instructions]
+        return "\n\n".join([self.instructions, *told] if self.instructions else told)
 
     def count(self, what: str, times: int = 1) -> None:
         """Something odd happened that is worth a number."""
@@ -46,11 +78,14 @@ class Site(Struct):
         await bell.wait()
         timer.cancel()
 
+    async def settled(self) -> None:
+        """Wait, within reason, for servers that are opened for the first time: a host may ask only once."""
+        if self.servers is not None:
+            await self.servers.settled(OPENING_S)
+
     async def recorded(self) -> None:
         """Wait until the facts that are still on their way into the history are there."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.engine.recorder.then(lambda: done.done() or done.set_result(None))
-        await done
+        await self.engine.recorder.recorded()
 
     def open(self, want: Wanted, caller: str, sent: Mapping[str, str] | None) -> Live:
         """Start a call that wants more than the ordinary; raises Fault."""
@@ -58,9 +93,11 @@ class Site(Struct):
         if sent is not None:
             self._check_params(want, sent)
         early_answers = {key: early(given, caller) for key, given in want.answers.items()}
+        above = want.parent
         submission = Submission(
-            want.name, want.arguments, caller, want.budget.idle_s, want.budget.left_s, early_answers
-        )
+            want.name, want.arguments, caller, want.budget.idle_s, want.budget.left_s, early_answers,
+            above.call if above else None, above.weight if above else 1.0, want.capabilities.can("form"),
+        )  # fmt: skip
         try:
             return self.engine.submit(submission)
         except CallerError as error:
@@ -87,11 +124,11 @@ class Site(Struct):
         except UnknownName:
             raise Fault(INVALID_PARAMS, "params.requestState: its call is no longer known") from None
 
-    def seal(self, live: Live, caller: str, round_number: int) -> str:
-        """A bookmark for the caller's next request of this call."""
+    def seal(self, live: Live, want: Wanted, caller: str, round_number: int) -> str:
+        """A bookmark for the caller's next request of this call, which must be the same again."""
         opened = live.call.opened
         expires = self.engine.clock.now() + opened.limits.answer_s + opened.limits.ceiling_s
-        digest = bookmark.digest(opened.tool, bytes(opened.arguments))
+        digest = bookmark.digest(want.name, bytes(want.arguments))
         return bookmark.seal(bookmark.Bookmark(live.call.id, round_number, caller, digest, expires), self.key)
 
     def _check_params(self, want: Wanted, sent: Mapping[str, str]) -> None:
@@ -113,6 +150,8 @@ class Site(Struct):
             requires: Mapping[str, object] = self.engine.catalog.get(want.name)[1].requires
         except UnknownName:
             return  # submit says so, with the nearest names
+        except Refused as error:
+            raise Fault(INVALID_PARAMS, f"params.name: {error}") from None
         lacking = {
             name: value for name, value in requires.items() if getattr(want.capabilities, name, None) is None
         }

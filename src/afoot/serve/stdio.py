@@ -2,38 +2,29 @@
 
 import asyncio
 import logging
-import os
-import stat
-import sys
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
-from msgspec import UNSET, Raw, Struct, ValidationError, field, json
+from msgspec import UNSET
 
 from afoot.engine.bell import Bell
 from afoot.errors import AfootError
+from afoot.pipes import TooLong, line
 from afoot.serve.conversation import Conversation
+from afoot.serve.guard import PIPE
 from afoot.serve.handshake import Session
-from afoot.serve.listing import answer_plain, listen
+from afoot.serve.listing import answer_plain, listen, relay
 from afoot.serve.modern import Modern, resume
+from afoot.serve.shelf_lookup import answer_modern, hold, look_up
 from afoot.serve.site import Site
 from afoot.wire import jsonrpc, mcp, messages
 from afoot.wire import mcp_2025 as handshake
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
+from afoot.wire.shelf import LOOKUPS
 
 log = logging.getLogger("afoot.serve")
 
-CALLER = "stdio"
-VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CALLER = PIPE
 PARTING_S = 1.0  # how long calls may go on after the end of the input
-
-
-class _Enveloped(Struct):
-    meta: dict[str, Raw] = field(name="_meta", default_factory=dict)
-
-
-_enveloped = json.Decoder(_Enveloped)
 
 
 class Line:
@@ -75,7 +66,7 @@ class ModernSession:
         self._site = site
         self._manner = Modern(cancels=True, capped=False)
         self._talks: dict[Id, Conversation] = {}
-        self._listening: dict[Id, Bell] = {}
+        self._listening: dict[Id, Bell] = {}  # also what is looked up: requests without a call
 
     async def request(self, message: Envelope, outlet: Line) -> None:
         """Answer one request; raises Fault."""
@@ -89,8 +80,11 @@ class ModernSession:
             await self._call(message, request, outlet)
         elif message.method == "subscriptions/listen":
             await self._listen(message, request, outlet)
+        elif message.method in LOOKUPS:
+            await self._look_up(message, request, outlet)
         else:
             mcp.read_plain(message, None)
+            await self._site.settled()
             await outlet.finish((), answer_plain(self._site, message))
 
     def notified(self, message: Envelope) -> None:
@@ -100,9 +94,7 @@ class ModernSession:
         cancelled = handshake.read_cancelled(message)
         request = cancelled.requestId
         if request in self._talks:
-            talk = self._talks[request]
-            self._site.engine.cancel(talk.live, "caller", cancelled.reason or "the caller cancelled it")
-            talk.stop()
+            self._talks[request].cancel("caller", cancelled.reason or "the caller cancelled it")
         elif request in self._listening:
             self._listening.pop(request).crack()
 
@@ -113,14 +105,21 @@ class ModernSession:
     def close(self, reason: str) -> None:
         """The client has gone."""
         for talk in list(self._talks.values()):
-            self._site.engine.cancel(talk.live, "disconnect", reason)
-            talk.stop()
+            talk.cancel("disconnect", reason)
         for bell in self._listening.values():
             bell.crack()
         self._listening.clear()
 
     async def _call(self, message: Envelope, request: Id, outlet: Line) -> None:
         want = mcp.read_call(message, None)
+        if want.name not in self._site.engine.catalog.known:
+            bell = self._listening[request] = Bell()
+            try:
+                await self._site.settled()
+            finally:
+                self._listening.pop(request, None)
+            if bell.cracked:
+                return  # cancelled before there was a call (X1)
         if want.token is not UNSET and any(talk.want.token == want.token for talk in self._talks.values()):
             self._site.count("tokens used twice")
             want.token = UNSET
@@ -138,8 +137,18 @@ class ModernSession:
     async def _listen(self, message: Envelope, request: Id, outlet: Line) -> None:
         wanted = mcp.read_listen(message, None)
         bell = self._listening[request] = Bell()
-        await listen(self._site, request, wanted, outlet, bell)
-        self._listening.pop(request, None)
+        try:
+            await listen(self._site, request, wanted, outlet, bell)
+        finally:
+            self._listening.pop(request, None)
+
+    async def _look_up(self, message: Envelope, request: Id, outlet: Line) -> None:
+        lookup = look_up(message, mcp.read_plain(message, None), CALLER)
+        bell = self._listening[request] = Bell()
+        try:
+            await hold(self._site, request, outlet, bell, answer_modern(self._site, lookup))
+        finally:
+            self._listening.pop(request, None)
 
 
 class Stdio:
@@ -151,23 +160,24 @@ class Stdio:
         self._line = Line(writer, site.settings.stuck_s)
         self._session: Session | ModernSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._teller: list[asyncio.Task[None]] = []  # none, or one
 
     async def run(self) -> None:
         """Serve until the client closes its end."""
         while not self._line.gone:
             try:
-                text = await self._reader.readuntil(b"\n")
-            except asyncio.IncompleteReadError as rest:
-                text = rest.partial
-                if not text:
-                    break
-            except asyncio.LimitOverrunError as over:
-                await self._too_long(over.consumed)
+                text = await line(self._reader)
+            except TooLong:
+                await self._too_long()
                 continue
+            if text is None:
+                break
             if text.strip():
                 await self._message(text)
         if self._tasks and not self._line.gone:  # whoever pipes requests in may still read their answers
             await asyncio.wait(self._tasks, timeout=PARTING_S)
+        for teller in self._teller:
+            teller.cancel()
         if self._session is not None:
             self._session.close("the client closed its end")
         if self._tasks:
@@ -195,12 +205,24 @@ class Stdio:
         if self._session is None:
             self._site.count("messages before the first request")
             return
-        with suppress(Fault):
+        try:
             (self._session.responded if message.is_response else self._session.notified)(message)
+        except Fault:
+            pass
+        except Exception:  # else it would be the end of everybody's requests
+            log.exception("a message without an id failed")
+        if message.method == "notifications/initialized" and isinstance(self._session, Session):
+            self._tell(self._session)
+
+    def _tell(self, session: Session) -> None:
+        """From now on, this client of the handshake era is told of changes."""
+        if not self._teller:
+            relayed = relay(self._site, session.ear, self._line, handshake.changed)
+            self._teller.append(asyncio.create_task(relayed))
 
     def _lock(self, message: Envelope) -> Session | ModernSession:
         """The first request settles the era of the whole connection."""
-        modern = message.method != "initialize" and _is_modern(bytes(message.params))
+        modern = message.method != "initialize" and mcp.is_modern(bytes(message.params))
         if self._session is None:
             self._session = ModernSession(self._site) if modern else Session(self._site, CALLER, dies=True)
         elif modern and isinstance(self._session, Session):
@@ -222,63 +244,9 @@ class Stdio:
             text = str(error) if isinstance(error, AfootError) else "the gateway failed; its log says more"
             await self._line.send([messages.error(Fault(INTERNAL_ERROR, text), message.id)])
 
-    async def _too_long(self, consumed: int) -> None:
-        """Drop a line that is too long, and say so."""
+    async def _too_long(self) -> None:
+        """A line that is too long was dropped; say so."""
         limit = self._site.settings.max_body_bytes
-        while True:
-            await self._reader.readexactly(consumed)
-            try:
-                await self._reader.readuntil(b"\n")
-                break
-            except asyncio.LimitOverrunError as over:
-                consumed = over.consumed
-            except asyncio.IncompleteReadError:
-                break
         await self._line.send(
             [messages.error(Fault(PARSE_ERROR, f"line over {limit} bytes (raise max_body_bytes)"))]
         )
-
-
-def _is_modern(params: bytes) -> bool:
-    """Whether these params say their version, as every request of 2026-07-28 does."""
-    if VERSION_KEY.encode() not in params:
-        return False
-    try:
-        return VERSION_KEY in _enveloped.decode(params).meta
-    except (ValidationError, RecursionError):
-        return False
-
-
-async def pipes(limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """The wire on stdin and stdout; from here on, whatever prints writes to stderr."""
-    loop = asyncio.get_running_loop()
-    wire_in, wire_out = _piped(os.dup(0), out=False), _piped(os.dup(1), out=True)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    sys.stdout.flush()
-    os.dup2(2, 1)
-    reader = asyncio.StreamReader(limit=limit)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(wire_in, "rb", 0))
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(wire_out, "wb", 0)
-    )
-    return reader, asyncio.StreamWriter(transport, protocol, None, loop)
-
-
-def _piped(end: int, *, out: bool) -> int:
-    """The same end as a pipe: a loop takes no file, terminal or /dev/null, so a thread carries for it."""
-    mode = os.fstat(end).st_mode
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        return end
-    reading, writing = os.pipe()
-    ends = (reading, end) if out else (end, writing)
-    threading.Thread(target=_carry, args=ends, name="afoot-stdio", daemon=not out).start()
-    return writing if out else reading
-
-
-def _carry(source: int, sink: int) -> None:
-    while chunk := os.read(source, 65_536):
-        while chunk:
-            chunk = chunk[os.write(sink, chunk) :]
-    os.close(sink)

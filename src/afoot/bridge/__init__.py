@@ -1,0 +1,1 @@
+"""The bridge from a host's pipe to the running gateway: finds or starts it, carries messages, outlives it."""

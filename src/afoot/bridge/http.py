@@ -1,0 +1,158 @@
+"""As much of an HTTP/1.1 client as a bridge needs: one connection a request, an answer read as it comes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+CONNECT_S = 5.0
+CHUNK = 1 << 16
+HEAD = 1 << 16  # the longest head
+
+
+class Unreachable(Exception):
+    """Nobody listens there; nothing was sent."""
+
+
+class Broken(Exception):
+    """The connection broke before the answer was whole."""
+
+
+class Target(Struct, frozen=True):
+    """Where requests go."""
+
+    host: str
+    port: int
+    path: str = "/mcp"
+    tls: bool = False
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as a `Host` header has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def target(url: str) -> Target:
+    """The target that a URL names; raises ValueError."""
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    tls = parts.scheme == "https"
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(f"{url!r} is no address; it looks like http://127.0.0.1:23668")
+    path = parts.path if parts.path.strip("/") else "/mcp"
+    return Target(parts.hostname, parts.port or (443 if tls else 80), path, tls)
+
+
+class Answer:
+    """The answer to one request; its connection lives until `close`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.status = 0
+        self.headers: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Leave; what was sent is still delivered."""
+        self._writer.close()
+
+    async def messages(self) -> AsyncIterator[list[bytes]]:
+        """Messages as they come, each as one line: the only one of a JSON body, or the events of a stream."""
+        if self.headers.get("content-type", "").startswith("text/event-stream"):
+            events = Events()
+            async for chunk in self._chunks():
+                if found := events.feed(chunk):
+                    yield found
+        elif body := await self.body():
+            yield [body.replace(b"\r", b" ").replace(b"\n", b" ")]  # in JSON these stand only between tokens
+
+    async def body(self) -> bytes:
+        """The whole body; raises Broken."""
+        return b"".join([chunk async for chunk in self._chunks()])
+
+    async def head(self) -> None:
+        """Read status and headers; raises Broken."""
+        try:
+            while self.status < 200:  # what comes before the answer itself is only politeness
+                text = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                first, *rest = text[:-4].split("\r\n")
+                self.status = int(first.split(" ", 2)[1])
+                pairs = (line.partition(":") for line in rest)
+                self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        except (OSError, EOFError, asyncio.LimitOverrunError, ValueError, IndexError) as error:
+            raise Broken(str(error)) from None
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        try:
+            if self.headers.get("transfer-encoding", "").lower() == "chunked":
+                while size := int((await self._reader.readuntil(b"\r\n")).split(b";")[0], 16):
+                    async for piece in self._exactly(size):
+                        yield piece
+                    await self._reader.readexactly(2)
+            elif "content-length" in self.headers:
+                async for piece in self._exactly(int(self.headers["content-length"])):
+                    yield piece
+            elif self.status != 204:
+                while piece := await self._reader.read(CHUNK):
+                    yield piece
+        except (OSError, EOFError, asyncio.LimitOverrunError, ValueError) as error:
+            raise Broken(str(error)) from None
+
+    async def _exactly(self, size: int) -> AsyncIterator[bytes]:
+        while size:
+            piece = await self._reader.read(min(size, CHUNK))
+            if not piece:
+                raise EOFError("the connection was closed")
+            size -= len(piece)
+            yield piece
+
+
+async def ask(to: Target, method: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+    """Send a request and read the answer's head; raises Unreachable, Broken. The caller closes the answer."""
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            reader, writer = await asyncio.open_connection(
+                to.host, to.port, limit=HEAD, ssl=True if to.tls else None
+            )
+    except OSError as error:
+        raise Unreachable(str(error) or "it does not answer") from None
+    answer = Answer(reader, writer)
+    try:
+        lines = [f"{method} {to.path} HTTP/1.1", f"host: {to.netloc}", "connection: close"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if method == "POST":
+            lines.append(f"content-length: {len(body)}")
+        writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        await writer.drain()
+        await answer.head()
+    except OSError as error:
+        answer.close()
+        raise Broken(str(error)) from None
+    except BaseException:
+        answer.close()
+        raise
+    return answer
+
+
+class Events:
+    """Bytes of an event stream in, the data of its events out; a long event is looked through once."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of the events that these bytes complete."""
+        held = self._held
+        start = max(0, len(held) - 1)
+        held += chunk.replace(b"\r", b"")
+        end = held.rfind(b"\n\n", start)
+        if end < 0:
+            return []
+        whole = bytes(held[:end])
+        del held[: end + 2]
+        return [data for block in whole.split(b"\n\n") if (data := _data(block))]
+
+
+def _data(block: bytes) -> bytes:
+    lines = (line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
+    return b" ".join(lines)
