@@ -1,0 +1,209 @@
+"""Each host's file with afoot in it, and with its servers behind afoot."""
+
+import difflib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from afoot import config, jsonc
+from afoot.hosts import install, record, secrets, undo
+from afoot.hosts.file import FileError
+from afoot.hosts.known import HOSTS
+from afoot.hosts.plan import Wish, put_in
+from tests.hosts.conftest import placed
+from tests.hosts.sample import NAMES, SAMPLES, Sample
+from tests.hosts.steps import config_text, installed, read, tables, undone
+
+every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)
+
+
+@every_sample
+def test_only_the_entry_is_added_and_all_else_stays(sample: Sample, program: Path) -> None:
+    """U2: comments, order, unknown keys, indentation and line endings survive."""
+    wish = placed(sample)
+    before = read(wish)
+    installed(wish)
+    after = read(wish)
+    ours = after[wish.host.key].pop("afoot")
+    assert (ours["command"], ours["args"], ours.get("type", "")) == (
+        str(program),
+        ["connect"],
+        wish.host.type,
+    )
+    assert after == before and list(after) == list(before)
+    text = wish.file.read_bytes().decode()
+    gone = [line for line in difflib.ndiff(sample.text.split("\n"), text.split("\n")) if line[0] == "-"]
+    assert len(gone) <= 1, "a comma behind the last server at most"
+    assert ("\r\n" in text) == ("\r\n" in sample.text) and text.count("\r\n") in (0, text.count("\n"))
+
+
+@every_sample
+@pytest.mark.parametrize("is_adopting", [False, True])
+def test_a_second_time_changes_nothing(sample: Sample, is_adopting: bool) -> None:
+    """U2: no file is touched, no copy made."""
+    wish = placed(sample)
+    installed(wish, is_adopting=is_adopting)
+    files = {path: path.read_bytes() for path in Path.home().rglob("*") if path.is_file()}
+    plan = installed(wish, is_adopting=is_adopting)
+    assert not plan.changes()
+    assert {path: path.read_bytes() for path in Path.home().rglob("*") if path.is_file()} == files
+
+
+@every_sample
+def test_adopted_servers_are_in_afoot_toml_and_their_secrets_in_a_file(sample: Sample) -> None:
+    """U2, S4: what cannot be adopted stays, with a reason."""
+    wish = placed(sample)
+    plan = installed(wish, is_adopting=True)
+    assert {one.name: one.server for one in plan.moved} == sample.adopted
+    assert plan.left.keys() == sample.left.keys()
+    assert all(word in plan.left[name] for name, word in sample.left.items()), plan.left
+    assert read(wish)[wish.host.key].keys() == {"afoot", *sample.left}
+    file = install.config_file(None)
+    servers = config.load(file).settings.servers
+    assert set(servers) == {*sample.adopted.values()}
+    assert len(secrets.every()) == sample.secrets
+    assert "hush-" not in file.read_text()
+    for server in servers.values():
+        filled = server.expanded({"PROJECTS": "", "DATABASE_URL": "", **variables(), **secrets.environment()})
+        assert "${secret:" not in repr(filled)
+    if sample.secrets:
+        assert secrets.place().stat().st_mode & 0o777 == 0o600 == file.stat().st_mode & 0o777
+
+
+def test_a_missing_file_is_made_and_taken_away_again(home: Path, program: Path) -> None:
+    """U2: with nothing but the entry in it."""
+    for host in HOSTS.values():
+        wish = Wish(host, "user", home)
+        assert not wish.file.exists()
+        installed(wish)
+        assert list(read(wish)) == [host.key] and list(read(wish)[host.key]) == ["afoot"]
+        undone(wish)
+        assert not wish.file.exists()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "{}", "{\n}\n", '{"mcpServers": {}}', '\ufeff{"a": 1}\n'])
+def test_an_empty_file_gets_the_entry(home: Path, text: str) -> None:
+    """U2: and is itself again afterwards."""
+    wish = Wish(HOSTS["cursor"], "user", home)
+    wish.file.parent.mkdir()
+    wish.file.write_bytes(text.encode())
+    installed(wish)
+    assert "afoot" in jsonc.loads(wish.file.read_text())["mcpServers"]  # type: ignore[index]
+    undone(wish)
+    assert wish.file.read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "where"),
+    [
+        ("cursor", '{\n  "mcpServers": {\n    "a": oops\n  }\n}', "line 3, column 10"),
+        ("codex", 'model = "x"\n[mcp_servers.a\n', "line 2, column 15"),
+        ("cursor", '{"mcpServers": []}', "mcpServers must be an object"),
+        ("cursor", "[]", "must be an object"),
+        ("codex", "mcp_servers = 3\n", "must be an object"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_left_alone(home: Path, name: str, text: str, where: str) -> None:
+    """U2: the error has line and column."""
+    wish = Wish(HOSTS[name], "user", home)
+    wish.file.parent.mkdir()
+    wish.file.write_text(text)
+    for plan in (install.plan, undo.plan):
+        with pytest.raises(FileError, match=where):
+            plan(wish)
+    assert wish.file.read_text() == text and len(list(wish.file.parent.iterdir())) == 1
+
+
+def test_an_afoot_that_is_not_ours_is_left(home: Path) -> None:
+    """U2: neither replaced nor removed."""
+    wish = Wish(HOSTS["cursor"], "user", home)
+    wish.file.parent.mkdir()
+    text = '{"mcpServers": {"afoot": {"command": "/opt/other/tool", "args": []}}}'
+    wish.file.write_text(text)
+    with pytest.raises(FileError, match="not ours .*/opt/other/tool"):
+        install.plan(wish)
+    plan = undone(wish)
+    assert "not ours" in plan.left["afoot"] and wish.file.read_text() == text
+
+
+def test_an_entry_of_ours_at_an_old_path_is_brought_up_to_date(home: Path, program: Path) -> None:
+    """U2: what the person added to it stays."""
+    for name, text in {
+        "cursor": '{"mcpServers": {"afoot": {"command": "/old/afoot", "args": ["connect"], "note": 1}}}',
+        "codex": '[mcp_servers.afoot]\ncommand = "/old/afoot" # mine\nargs = ["connect"]\nnote = 1\n',
+    }.items():
+        wish = Wish(HOSTS[name], "user", home)
+        wish.file.parent.mkdir()
+        wish.file.write_text(text)
+        installed(wish)
+        assert wish.file.read_text() == text.replace("/old/afoot", str(program))
+
+
+def test_a_server_that_two_hosts_have_is_adopted_once(home: Path) -> None:
+    """U2: another one of the same name gets another name; undo of one host leaves what the other needs."""
+    same = {"command": "same", "env": {"TOKEN": "hush"}}
+    wishes = [Wish(HOSTS[name], "user", home) for name in ("cursor", "windsurf", "claude-desktop")]
+    for wish, server in zip(wishes, [same, same, {"command": "other"}], strict=True):
+        wish.file.parent.mkdir(parents=True)
+        wish.file.write_text(json.dumps({"mcpServers": {"one": server}}))
+    servers = [installed(wish, is_adopting=True).moved[0].server for wish in wishes]
+    assert servers == ["one", "one", "one-claude-desktop"]
+    assert secrets.every() == {"ONE_TOKEN": "hush"}
+    undone(wishes[0])
+    assert set(tables()) == {"one", "one-claude-desktop"} and secrets.lookup("ONE_TOKEN") == "hush"
+    undone(wishes[1])
+    assert set(tables()) == {"one-claude-desktop"} and secrets.lookup("ONE_TOKEN") is None
+
+
+def test_if_the_hosts_file_cannot_be_written_nothing_is_changed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """U2: afoot.toml, secrets and record are as they were."""
+    wish = placed(SAMPLES[3])
+    plan = install.plan(wish, is_adopting=True)
+    wish.file.write_text("{}")
+    with pytest.raises(FileError, match="changed meanwhile"):
+        put_in(plan)
+    assert wish.file.read_text() == "{}"
+    assert (config_text(), secrets.every(), record.every()) == ("", {}, {})
+
+
+def test_a_host_without_project_files_says_so(home: Path) -> None:
+    """U2: Claude Desktop and Windsurf have none."""
+    with pytest.raises(Exception, match="no file for a project"):
+        install.plan(Wish(HOSTS["windsurf"], "project", home))
+
+
+def test_a_project_server_is_started_in_its_project(home: Path) -> None:
+    """U2: as its host did."""
+    wish = placed(SAMPLES[1])
+    plan = installed(wish, is_adopting=True)
+    assert tables()["postgres"]["cwd"] == str(home)
+    assert any("same path" in note for note in plan.notes)
+
+
+def test_the_way_of_each_server_is_kept(home: Path) -> None:
+    """U2, U7: what a host did for its servers, afoot does too."""
+    for sample in SAMPLES:
+        installed(placed(sample), is_adopting=True)
+    found = tables()
+    assert found["context7"]["start_s"] == 20 and found["context7"]["ceiling_s"] == 900
+    assert found["figma-codex"]["headers"]["Authorization"] == "Bearer ${FIGMA_OAUTH_TOKEN}"
+    assert found["my-notes"]["disabled"] is True and found["my-notes"]["env"] == {
+        "NOTES_HOME": "${NOTES_HOME}"
+    }
+    assert found["linear"]["auth"] == "oauth" and found["linear"]["client_id"] == "linear-client"
+    assert found["Github"] == {"url": "https://api.githubcopilot.com/mcp/", "auth": "oauth"}
+    assert "auth" not in found["github"]
+    assert found["github-gemini"]["headers"] == {"Authorization": "Bearer ${GITHUB_PAT}"}
+    assert found["github-gemini"]["ceiling_s"] == 600
+    assert secrets.lookup("MEMORY_TEMPLATE") == "hush-${not-a-variable}"
+    assert found["filesystem"]["args"][-1] == "${PROJECTS:-/home/ada}"
+
+
+def variables() -> dict[str, str]:
+    """What the samples expect in the environment."""
+    names = ("INTERNAL_KEY", "FIGMA_TOKEN", "FIGMA_OAUTH_TOKEN", "NOTES_HOME", "GITHUB_PAT")
+    return dict.fromkeys(names, "x") | dict(os.environ)
