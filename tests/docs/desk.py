@@ -12,14 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+from urllib.request import Request, urlopen
 
-from afoot import config
+from afoot import config, mcp_json
 from afoot.cli import COMMANDS
 from afoot.providers.loading import load_file
 from tests.docs.page import ROOT, Block
 
 ADDRESS: Final = "127.0.0.1:23668"  # the default, which stands in the pages
-LIMIT_S: Final = 20.0
+LIMIT_S: Final = 60.0  # of one block; only a machine that is very busy comes near it
 PROGRAMS: Final = {"afoot", "cd", "git", "pip", "python3", "scripts/bench", "scripts/serve", "scripts/test"}
 
 
@@ -53,14 +54,17 @@ class Desk:
                 del sys.modules[name]
 
     def _python(self, block: Block) -> None:
-        """With a file's name it is that file, and has tools or tests in it; without, it is run here."""
+        """With a file's name it is that file, and has tools or tests in it; without, it is run here.
+
+        `server` behind the name: a program or an object that the page starts, and no tools of ours.
+        """
         code = compile("\n" * block.line + self._addressed(block.text), str(ROOT / block.page), "exec")
         if not block.words:
             exec(code, self._module.__dict__)
             return
         file = self.folder / block.words[0]
         file.write_text(block.text)
-        if not file.name.startswith("test_"):
+        if not file.name.startswith("test_") and "server" not in block.words:
             load_file(file)
 
     def _bash(self, block: Block) -> None:
@@ -84,9 +88,19 @@ class Desk:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         until = time.monotonic() + LIMIT_S
-        while not (self._home / "gateway.json").exists():
+        while not self._is_up():
             assert gateway.poll() is None and time.monotonic() < until, f"{block.where}: it does not serve"
             time.sleep(0.02)
+
+    def _is_up(self) -> bool:
+        """Whether it serves, and every server behind it has said what it offers or has failed."""
+        file = self._home / "gateway.json"
+        if not file.exists():
+            return False
+        told = json.loads(file.read_text())
+        url = f"{told['mcp'].removesuffix('/mcp')}/api/servers"
+        with urlopen(Request(url, headers={"Authorization": f"Bearer {told['token']}"})) as response:
+            return all(one["state"] != "starting" for one in json.load(response)["servers"])
 
     def _stop(self) -> None:
         if self._gateway is not None:
@@ -112,12 +126,20 @@ class Desk:
             assert words[:1] != ["afoot"] or words[1] in COMMANDS, f"{block.where}: afoot {words[1]}?"
 
     def _json(self, block: Block) -> None:
-        """JSON; a host's list of servers starts ours in a way that there is."""
+        """JSON; a host's list of servers starts ours in a way that there is.
+
+        With a file's name it is a list of other servers, each of which can be taken.
+        """
         told: Any = json.loads(block.text)
+        if block.words:
+            (file := self.folder / block.words[0]).write_text(block.text)
+            assert mcp_json.read(file) == (mcp_json.look(file).servers, []), block.where
+            return
         for server in told.get("mcpServers", {}).values():
             if "command" in server:
                 assert server["command"].endswith("afoot"), block.where
-                assert server["args"][0] == "serve" and "--stdio" in server["args"], block.where
+                is_serving = server["args"][0] == "serve" and "--stdio" in server["args"]
+                assert is_serving or server["args"] == ["connect"], block.where
             else:
                 assert server["url"] == f"http://{ADDRESS}/mcp", block.where
 

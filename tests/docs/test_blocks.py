@@ -10,6 +10,8 @@ import pytest
 from tests.docs.desk import Desk
 from tests.docs.page import blocks, pages
 
+pytestmark = pytest.mark.timeout(120)  # a page starts many programs; each block has a limit of its own
+
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:

@@ -21,6 +21,7 @@ from tests.docs.page import DOCS, FOLDERS, ROOT, blocks, links, pages, prose, re
 from tests.test_path import PROBE, TOOL
 
 DESIGN = "docs/design.md"
+EXAMPLE = ROOT / "examples" / "afoot.toml"
 ABOVE = {"docs/README.md", DESIGN, "docs/requirements.md"}
 
 
@@ -156,8 +157,19 @@ def test_every_dependency_has_its_reason() -> None:
 
 def test_the_examples_are_what_they_say() -> None:
     """House: the config is taken, and serves the tools beside it."""
-    settings = config.load(ROOT / "examples" / "afoot.toml").settings
-    assert settings.targets == ["tools.py"] and set(settings.tools) <= set(_examples())
+    settings = config.load(EXAMPLE).settings
+    assert settings.targets == [str(EXAMPLE.with_name("tools.py"))] and set(settings.tools) <= set(
+        _examples()
+    )
+
+
+def test_what_is_switched_off_in_the_example_is_taken_too(tmp_path: Path) -> None:
+    """House: whoever takes away the signs of comment has settings that are right."""
+    file = tmp_path / "afoot.toml"
+    file.write_text(re.sub(r"^# (\[.+\]|\w+ = .+)$", r"\1", EXAMPLE.read_text(), flags=re.MULTILINE))
+    now, before = config.load(file).settings, config.load(EXAMPLE).settings
+    assert len(now.servers) == 3 and len(now.hooks) == 2 and len(now.tools) == len(before.tools) + 1
+    assert [server.way() for server in now.servers.values()] == ["command", "url", "command"]
 
 
 @pytest.mark.parametrize(

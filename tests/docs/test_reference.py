@@ -14,15 +14,17 @@ from afoot.cli import COMMANDS
 from afoot.cli.ending import CODES
 from afoot.config import Settings
 from afoot.core import facts
-from afoot.providers.function import Options
+from afoot.providers.options import Options
 from afoot.serve.api import ROUTES
+from afoot.tables import CHOICES, Hook, Server, ToolSettings
 from afoot.wire import jsonrpc, mcp
-from afoot.wire.messages import Budget, ProgressMeta
+from afoot.wire.messages import Budget, Parent, ProgressMeta
 from afoot.wire.telling import ErrorMeta
 from tests.docs.page import ROOT, prose, read, sections
 
 SOURCE = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "src" / "afoot").rglob("*.py")}
 SETTINGS = "docs/reference/settings.md"
+COMMANDS_PAGE = "docs/reference/commands.md"
 # Settings that nothing reads yet. May only shrink.
 UNREAD: set[str] = set()
 
@@ -31,6 +33,15 @@ def test_every_setting_has_a_heading() -> None:
     """House: no setting without its words, and none that does not exist."""
     only = {name for text in SOURCE.values() for name in re.findall(r"AFOOT_[A-Z]{2,}", text)}
     assert set(sections(SETTINGS, 3)) == {*Settings.__struct_fields__, *only}
+
+
+@pytest.mark.parametrize(("name", "kind"), [("servers", Server), ("tools", ToolSettings), ("hooks", Hook)])
+def test_every_key_of_a_table_is_named_with_its_choices(name: str, kind: type[msgspec.Struct]) -> None:
+    """House: the same for the tables of servers, tools and hooks."""
+    told = sections(SETTINGS, 3)[name]
+    assert [key for key in kind.__struct_fields__ if f"`{key}`" not in told] == []
+    for choices in CHOICES[kind].values():
+        assert [choice for choice in choices if choice and f"`{choice}`" not in told.replace('"', "")] == []
 
 
 def test_every_default_is_the_one_in_the_page() -> None:
@@ -69,10 +80,19 @@ def _is_value(kind: object) -> bool:
 
 def test_every_command_has_a_heading_and_its_help() -> None:
     """V2: the help itself is run and compared with all other blocks."""
-    told = sections("docs/reference/commands.md", 2)
+    told = sections(COMMANDS_PAGE, 2)
     assert set(told) == {f"afoot {name}" for name in COMMANDS}
     for title, text in told.items():
         assert f"```bash\n{title} --help\n```\n\n```text\nUsage: {title} " in text
+        below = {f"{title} {name}" for name in _below(text) if f"Usage: {title} COMMAND" in text}
+        assert {name for name in sections(COMMANDS_PAGE, 3) if name.startswith(f"{title} ")} == below
+        assert all(f"```text\nUsage: {name} " in text for name in below)
+
+
+def _below(text: str) -> list[str]:
+    """The commands that the help of a command lists."""
+    box = text.partition("╭─ Commands ─")[2].partition("╰")[0]
+    return re.findall(r"^│ (\w+) ", box, re.MULTILINE)
 
 
 def test_every_meta_key_has_a_heading_with_its_fields() -> None:
@@ -80,7 +100,8 @@ def test_every_meta_key_has_a_heading_with_its_fields() -> None:
     told = sections("docs/reference/meta.md", 3)
     keys = {key for text in SOURCE.values() for key in re.findall(r'"(dev\.afoot/[a-z]+)"', text)}
     assert set(told) == keys
-    for key, kind in {"budget": Budget, "progress": ProgressMeta, "error": ErrorMeta}.items():
+    kinds = {"budget": Budget, "parent": Parent, "progress": ProgressMeta, "error": ErrorMeta}
+    for key, kind in kinds.items():
         for field in kind.__struct_fields__:
             assert f"`{field}`" in told[f"dev.afoot/{key}"], f"{key}: {field}"
 
