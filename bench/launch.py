@@ -87,14 +87,23 @@ def running(subject: str, transport: str, setup: Setup, core: set[int]) -> Itera
     """Start a server on its core, wait until it listens, and end it on leaving."""
     port = free_port() if transport == "http" else None
     folder = Path(tempfile.mkdtemp(dir=setup.folder))
+    with started(subject, command(subject, port, setup, folder), port, folder, core) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def started(
+    subject: str, line: list[str], port: int | None, folder: Path, core: set[int]
+) -> Iterator[Server]:
+    """Start a command line as a server."""
     errors = folder / "stderr"
-    pipe = subprocess.PIPE if transport == "stdio" else subprocess.DEVNULL
+    pipe = subprocess.PIPE if port is None else subprocess.DEVNULL
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, core)  # the child inherits it from its first instruction
     try:
         with errors.open("wb") as log:
             child = subprocess.Popen(
-                command(subject, port, setup, folder),
+                line,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=log,
