@@ -22,6 +22,7 @@ from tests.providers.test_servers import SOON_S, house
 from tests.providers.test_upstream_bad_days import is_alive
 from tests.providers.upstream_places import raw
 
+START_S = 25.0  # a real server, on a machine that has much else to do
 ECHO = Raw(b'{"text":"x"}')
 
 
@@ -30,7 +31,7 @@ async def served(server: Server) -> AsyncIterator[tuple[Servers, Listed]]:
     """One real server, called raw, that is up."""
     async with Servers(Catalog(), Limits(), Known(None)) as servers:
         have(servers, server)
-        await servers.settled(SOON_S)
+        await servers.settled(START_S)
         yield servers, servers.get("raw")
 
 
@@ -122,7 +123,7 @@ async def test_a_connection_that_is_just_being_closed_is_closed_to_the_end() -> 
     """U1: also when the gateway ends meanwhile; no child stays behind."""
     async with Servers(Catalog(), Limits(), Known(None)) as servers:
         have(servers, raw("both", "slow-discover"))
-        await servers.settled(SOON_S)
+        await servers.settled(START_S)
         pid = servers.get("raw").line.pid
         have(servers, None)
         await asyncio.sleep(0)
