@@ -8,6 +8,7 @@ from afoot.core.facts import Limits
 from afoot.providers.known import Known
 from afoot.providers.roster import Roster, Wanted
 from afoot.providers.servers import Servers
+from afoot.serve.sessions import caller_of
 from afoot.serve.site import Site
 from afoot.tables import Server
 from tests.providers.lines import Pretend
@@ -69,7 +70,7 @@ async def test_a_caller_of_the_handshake_era_is_there_as_long_as_its_session() -
         await asyncio.sleep(5)
         assert server.forgotten == []
         await asyncio.sleep(10)
-        assert server.forgotten == [f"session:{web.session}"]
+        assert server.forgotten == [caller_of(web.session)]
 
 
 @faked

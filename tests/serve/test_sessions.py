@@ -9,7 +9,7 @@ from afoot.core.facts import Limits
 from afoot.core.ports import Run
 from afoot.serve import sessions
 from afoot.serve.conversation import BIG
-from afoot.serve.sessions import IDLE_S
+from afoot.serve.sessions import IDLE_S, caller_of
 from afoot.serve.site import Site
 from tests.serve.double import Message, asks, faked, nap, only, site_of
 from tests.serve.test_listing import change, methods
@@ -168,7 +168,7 @@ async def test_a_question_goes_over_the_calls_stream_and_its_answer_comes_by_ano
         assert (await other.ask(answer)).status == 202 and only(site).call.open
         assert (await web.ask(answer)).status == 202
         done = await exchange.done()
-    assert done.messages[-1]["result"]["content"][0]["text"] == f"decline  by session:{web.session}"
+    assert done.messages[-1]["result"]["content"][0]["text"] == f"decline  by {caller_of(web.session)}"
 
 
 @faked

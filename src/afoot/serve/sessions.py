@@ -2,6 +2,7 @@
 
 import secrets
 from contextlib import suppress
+from hashlib import sha256
 
 from afoot.serve.asgi import Receive, Scope, accepts, header, read_body
 from afoot.serve.guard import LOCAL
@@ -14,6 +15,11 @@ from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault
 
 MOST = 10_000  # sessions at once
 IDLE_S = 1800.0
+
+
+def caller_of(key: str) -> str:
+    """Who a session is to those who may see its calls: not the key itself, which would let them in (S4)."""
+    return f"session:{sha256(key.encode()).hexdigest()[:32]}"
 
 
 class Held:
@@ -75,7 +81,7 @@ class Sessions:
         key = secrets.token_hex(16)
         # Behind a bridge is a process: it is the caller, and its end is the end of its calls.
         is_local = caller == LOCAL
-        session = Session(self._site, f"session:{key}" if is_local else caller, dies=not is_local)
+        session = Session(self._site, caller_of(key) if is_local else caller, dies=not is_local)
         # It is there before its client knows of it, and not at all if it was not welcome.
         self._held[key] = Held(session, self._site.engine.clock.now(), caller)
         reply.add((b"mcp-session-id", key.encode()))
