@@ -224,7 +224,7 @@ def test_a_broken_file_is_told_with_its_line(tmp_path: Path) -> None:
 def test_afoot_itself_is_no_server(tmp_path: Path) -> None:
     """U2: what `afoot install` wrote would be a loop."""
     entries = {
-        "afoot": {"command": "/home/me/.local/bin/afoot", "args": ["connect"]},
+        "afoot": {"command": "/data/me/.local/bin/afoot", "args": ["connect"]},
         "too": {"command": "python3", "args": ["-m", "afoot", "connect", "--config", "x"]},
         "not": {"command": "ssh", "args": ["connect"]},
     }

@@ -200,7 +200,7 @@ def test_the_way_of_each_server_is_kept(home: Path) -> None:
     assert found["github-gemini"]["headers"] == {"Authorization": "Bearer ${GITHUB_PAT}"}
     assert found["github-gemini"]["ceiling_s"] == 600
     assert secrets.lookup("MEMORY_TEMPLATE") == "hush-${not-a-variable}"
-    assert found["filesystem"]["args"][-1] == "${PROJECTS:-/home/ada}"
+    assert found["filesystem"]["args"][-1] == "${PROJECTS:-/data/ada}"
 
 
 def variables() -> dict[str, str]:
