@@ -205,6 +205,18 @@ def test_a_gateway_can_be_named(gateway: Gateway, tmp_path: Path) -> None:
     assert done.returncode == 6 and b"AFOOT_TOKEN" in done.stderr
 
 
+@pytest.mark.parametrize("where", ["gateway", "nowhere"])
+def test_it_ends_also_where_its_output_is_a_file(gateway: Gateway, tmp_path: Path, where: str) -> None:
+    """X1: the end of its input is its end, with a gateway or without."""
+    token = (gateway.folder / "home" / "token").read_text()
+    url = gateway.url if where == "gateway" else "http://127.0.0.1:9/mcp"
+    environment = {**os.environ, "AFOOT_HOME": str(tmp_path), "AFOOT_URL": url, "AFOOT_TOKEN": token}
+    with (tmp_path / "out").open("wb") as out:
+        command = Gateway(tmp_path).bridge()
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, timeout=20, env=environment)
+    assert done.returncode == (0 if where == "gateway" else 6)
+
+
 @pytest.mark.parametrize("token", ["", "Bearer ", "Bearer wrong", "Bearer mcp"])
 def test_nobody_else_may_say_that_he_is_a_bridge(tmp_path: Path, token: str) -> None:
     """S3: only the operator's token proves it; that of /mcp does not."""

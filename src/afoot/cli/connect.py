@@ -38,7 +38,11 @@ async def _bridge(config: Path | None, at: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await Relay(Finder(f"connect-{os.urandom(16).hex()}", at, config), wire, limit).run(stop)
+    try:
+        await Relay(Finder(f"connect-{os.urandom(16).hex()}", at, config), wire, limit).run(stop)
+    finally:
+        wire[1].close()  # a thread that carries it to a file ends only then
+        await asyncio.sleep(0)
 
 
 def _longest(config: Path | None) -> int:
