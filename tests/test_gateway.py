@@ -187,15 +187,13 @@ def _content(call: Any) -> Any:
         (("missing.py",), "missing.py"),
     ],
 )
-def test_a_target_that_brings_no_tools_is_told(targets: tuple[str, ...], told: str) -> None:
-    """Bad input: before anything is served."""
-
-    async def main() -> None:
-        async with Gateway(*targets):
-            pass
-
+def test_a_target_that_brings_no_tools_is_told(
+    targets: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad input: before anything is served; a browser of whoever runs this would be something to serve."""
+    monkeypatch.setenv("AFOOT_HOME", str(tmp_path))
     with pytest.raises(CallerError, match=told):
-        run(main())
+        run(Gateway(*targets).__aenter__())
 
 
 @faked

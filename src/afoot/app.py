@@ -19,10 +19,14 @@ from afoot.config import Settings, home
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
 from afoot.pipes import pipes
+from afoot.providers.browser.folder import Folders, link_url
+from afoot.providers.browser.link import Lines
+from afoot.serve.admission import Admission, Session
 from afoot.serve.api import routes
 from afoot.serve.guard import Guard, hosts
 from afoot.serve.http import App, Http
 from afoot.serve.linger import Linger
+from afoot.serve.link import Links
 from afoot.serve.server import server
 from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
@@ -32,6 +36,7 @@ from afoot.store.lock import StoreLock, StoreTaken
 log = logging.getLogger("afoot")
 
 DESCRIPTORS = 65_536
+GOING_AWAY = 1001  # of a WebSocket
 SETTLED_S = 3.0  # so long the first caller may be kept from a list that has not all of its tools
 
 Started = Callable[[state.Address, Site], None]
@@ -46,6 +51,7 @@ class Plan(Struct, frozen=True):
     reload: bool = False
     source: Source = Source()  # followed: what changes there changes here
     linger: bool = False  # end when nobody has needed it for a while
+    bare: bool = False  # browsers may be all that is served
 
 
 def run(plan: Plan, started: Started) -> None:
@@ -57,11 +63,14 @@ def run(plan: Plan, started: Started) -> None:
 async def _serve(plan: Plan, started: Started) -> None:
     wire = await pipes(plan.settings.max_body_bytes) if plan.stdio else None
     settings = _own_history(plan.settings) if plan.stdio else plan.settings
-    async with Gateway(*plan.targets, settings=settings) as gateway:
+    async with _gateway(plan, settings) as gateway:
         site = Site(gateway.engine, settings, __version__, state.key(), state.token())
         stop = _Stop(site)
         stop.listen()
         site.servers, site.shelves = gateway.servers, gateway.servers.list
+        site.browser = gateway.browser
+        site.admission = Admission(state.Kept("sessions.json", Session), gateway.engine.clock.now)
+        site.lines = Lines(gateway.browser, lambda: site.settings.browser.link_grace_s)
         watching = [asyncio.create_task(follow_config(gateway, site, plan.source))]
         if plan.reload:
             watching.append(asyncio.create_task(follow_tools(gateway)))
@@ -78,6 +87,12 @@ async def _serve(plan: Plan, started: Started) -> None:
         finally:
             for task in watching:
                 task.cancel()
+
+
+def _gateway(plan: Plan, settings: Settings) -> Gateway:
+    gateway = Gateway(*plan.targets, settings=settings)
+    gateway.bare = plan.bare
+    return gateway
 
 
 def _own_history(settings: Settings) -> Settings:
@@ -114,6 +129,7 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
         log.warning(
             "commands now go to this gateway; for the one at %s: AFOOT_URL and AFOOT_TOKEN", before.mcp
         )
+    _pair(site.url)
     log.debug("%d file descriptors", _raise_descriptors())
     _rest_collector()
     started(address, site)
@@ -121,11 +137,25 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
         stopped = asyncio.create_task(stop.asked.wait())
         await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
         await stop.wind_down()
+        if site.lines is not None:  # after the calls, whose ends it carries
+            site.lines.close(GOING_AWAY, "the gateway is stopping")
         http.should_exit = True
         await serving
         stopped.cancel()
     finally:
         state.withdraw(address, before)
+        if before is not None:
+            _pair(before.console)
+
+
+def _pair(url: str) -> None:
+    """Tell the extension's folders where the gateway is; one that cannot be told stops nothing."""
+    try:
+        problems = Folders().pair(link_url(url), state.link_key())
+    except CallerError as error:
+        problems = [str(error)]
+    for problem in problems:
+        log.warning("the browser's extension cannot be told where the gateway is: %s", problem)
 
 
 def _application(site: Site, stop: "_Stop", port: int, lingers: bool) -> App:
@@ -134,9 +164,11 @@ def _application(site: Site, stop: "_Stop", port: int, lingers: bool) -> App:
         frozenset(site.settings.allow_origins),
         site.settings.mcp_token,
         site.token,
+        site.admission,
     )
     sessions = Sessions(site)
-    application = Http(site, guard, sessions, routes(site, guard))
+    assert site.lines is not None
+    application = Http(site, guard, sessions, Links(site, guard, site.lines, routes(site, guard)))
     if not lingers:
         return application
     engine = site.engine

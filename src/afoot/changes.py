@@ -29,10 +29,12 @@ class Source(Struct, frozen=True):
 
 
 async def follow_config(gateway: Gateway, site: Site, source: Source) -> None:
-    """Read the settings again when one of their files changes; one with an error changes nothing."""
+    """Read the settings, and plugins, again when their files change; one with an error changes nothing."""
     seen = _stamps(_files(gateway, source))
     while True:
         await asyncio.sleep(CONFIG_S)
+        if gateway.browsing.folders:
+            _look(gateway)
         now = _stamps(_files(gateway, source))
         if now == seen:
             continue
@@ -62,6 +64,13 @@ def read_again(gateway: Gateway, site: Site, source: Source) -> None:
     for problem in (*site.problems, *gateway.servers.problems):
         log.warning("%s", problem)
     log.warning("read the settings again: %s", told(gateway))
+
+
+def _look(gateway: Gateway) -> None:
+    try:
+        gateway.browsing.look()
+    except Exception:  # a mistake of ours must not end the following of the files
+        log.exception("plugins could not be read again")
 
 
 async def follow_tools(gateway: Gateway) -> None:

@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from afoot.errors import CallerError
 from afoot.tables import (
+    BUILT_IN,
     CHOICES,
-    OWN,
+    BrowserSettings,
     Hook,
     Misfit,
     Server,
@@ -24,7 +25,18 @@ from afoot.tables import (
     nearest,
 )
 
-__all__ = ["ConfigError", "Hook", "Loaded", "Server", "Settings", "ToolSettings", "find", "home", "load"]
+__all__ = [
+    "BrowserSettings",
+    "ConfigError",
+    "Hook",
+    "Loaded",
+    "Server",
+    "Settings",
+    "ToolSettings",
+    "find",
+    "home",
+    "load",
+]
 
 
 class ConfigError(CallerError):
@@ -87,6 +99,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     mcp_servers: list[str] = []  # files with the servers of other hosts
     hooks: list[Hook] = []
+    browser: BrowserSettings = BrowserSettings()
     servers: dict[str, Server] = {}
     tools: dict[str, ToolSettings] = {}
 
@@ -127,7 +140,9 @@ def load(
     for key, value in _environment().items():
         values[key], origin[key] = value, f"AFOOT_{key.upper()}"
     for key, value in (flags or {}).items():
-        values[key], origin[key] = value, "flag"
+        before = values.get(key)
+        is_table = isinstance(before, dict) and isinstance(value, dict)  # a flag changes what it names of one
+        values[key], origin[key] = {**before, **value} if is_table else value, "flag"
     return Loaded(_settle(values, origin, found), origin, found)
 
 
@@ -170,6 +185,9 @@ def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
         is_file = text.endswith((".py", ".json", ".jsonc", ".toml")) or ".py:" in text
         return str(folder / Path(text).expanduser()) if is_file and "://" not in text else text
 
+    browser = values.get("browser")
+    if isinstance(browser, dict) and isinstance(plugins := browser.get("plugins"), list):
+        browser["plugins"] = [str(folder / Path(one).expanduser()) for one in plugins if isinstance(one, str)]
     for key in ("targets", "mcp_servers"):
         named = values.get(key)
         if isinstance(named, list):
@@ -219,7 +237,7 @@ def _settle(values: dict[str, object], origin: Mapping[str, str], file: Path | N
     settings = Settings(**made)
     for name, server in settings.servers.items():
         # A table without a way adds to a server that comes from elsewhere.
-        if not server.way() and name != OWN and not settings.mcp_servers and not settings.targets:
+        if not server.way() and name not in BUILT_IN and not settings.mcp_servers and not settings.targets:
             missing = Misfit(("servers", name), "needs one of command, url, module")
             raise _explained(missing, origin["servers"], file)
     return settings
@@ -232,6 +250,8 @@ def _fit(key: str, value: object) -> object:
         if not isinstance(value, dict):
             raise Misfit((key,), f"must be tables: [{key}.NAME]")
         return {name: fit(_TABLES[key], one, (key, name)) for name, one in value.items()}
+    if key == "browser":
+        return fit(BrowserSettings, value, (key,))
     if key == "hooks":
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             raise Misfit((key,), "must be tables: [[hooks]]")
@@ -251,7 +271,7 @@ def _explained(misfit: Misfit, origin: str, file: Path | None) -> ConfigError:
     where = origin if line is None else f"{origin}, line {line}"
     if len(misfit.path) == 1 and misfit.message.startswith("unknown"):
         hint = misfit.message.removeprefix("unknown")
-        text = f"unknown setting {key!r} ({where}){hint}; `afoot config` lists them all"
+        text = f"unknown setting {key!r} ({where}){hint}; `afoot init FOLDER` writes them all into a file"
     else:
         text = f"setting {key} ({where}): {misfit.message}"
     return ConfigError(text, file=file if line else None, line=line, key=key)

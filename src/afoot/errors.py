@@ -63,11 +63,14 @@ class AlreadyAnswered(CallerError):
 
 
 class RunnerDied(AfootError):
-    """What a tool ran on (a server, a child, a tab) died; `began` False: before it had the request (U4)."""
+    """What a tool ran on (a server, a child, a tab) died; `began` False: before it had the request (U4).
 
-    def __init__(self, message: str, *, began: bool = True) -> None:
+    `code` says how, for programs; where there is none, what became of the call is its code.
+    """
+
+    def __init__(self, message: str, *, began: bool = True, code: str = "") -> None:
         super().__init__(message)
-        self.began = began
+        self.began, self.code = began, code
 
 
 class StoreError(AfootError):

@@ -13,6 +13,7 @@ from afoot.config import Settings, home
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Fact, Finished, Limits, Reading
 from afoot.core.ports import Journal, Query, Tool
+from afoot.engine.approved import Approved
 from afoot.engine.bell import Bell
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
@@ -22,6 +23,8 @@ from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
 from afoot.engine.terms import Terms
 from afoot.errors import CallerError
+from afoot.providers.browser.browser import Browser
+from afoot.providers.browser.browsing import Browsing, is_plugin, is_wanted
 from afoot.providers.function import FunctionProvider
 from afoot.providers.hooks import Hooks
 from afoot.providers.hooks_follow import Echoes
@@ -55,6 +58,8 @@ class Gateway:
 
     engine: Engine
     servers: Servers
+    browsing: Browsing
+    browser: Browser
     watchdog: Watchdog
 
     def __init__(self, *targets: Target, settings: Settings | None = None) -> None:
@@ -66,13 +71,14 @@ class Gateway:
         self.lock: StoreLock | None = None
         self._library: Library | None = None
         self._roster = Roster()
+        self.bare = False  # whether it may have nothing to serve yet
 
     async def __aenter__(self) -> Self:
         try:
             journal = await self._journal()
             self.engine = Engine(journal, Catalog(), Slots(self.settings.server_concurrency))
             if self.settings.store != MEMORY:
-                self.engine.policy = Policy(Kept("allow.json", Allowed))
+                self.engine.policy = Policy(Kept("allow.json", Allowed), Kept("approved.json", Approved))
                 self.engine.policy.refresh()
             self.watchdog = self._stack.enter_context(Watchdog())
             known = Known(None if self.settings.store == MEMORY else home() / "servers")
@@ -80,12 +86,13 @@ class Gateway:
             servers.restart_limit = self.settings.restart_limit
             self.servers = await self._stack.enter_async_context(servers)
             roster = gather(self.settings, self.targets)
-            if not self.targets and not roster.wanted and not roster.files:
+            if not (self.targets or roster.wanted or roster.files or self.bare or is_wanted(self.settings)):
                 raise CallerError("nothing to serve: name a file or a module of tools, or a server")
             self._roster = roster
             self._configure()
             self.reload()
             self.servers.follow(roster)
+            await self._browse()
             await self._hooked()
             await self._stack.enter_async_context(self.engine)
             await self._remember()
@@ -100,9 +107,8 @@ class Gateway:
 
     def reload(self) -> None:
         """Read the targets again; calls in flight finish on the old code. Raises CallerError."""
-        self._functions = [
-            found for target in self.targets if not is_server(target) for found in _functions(target)
-        ]
+        files = [one for one in self.targets if not is_server(one) and not is_plugin(one)]
+        self._functions = [found for target in files for found in _functions(target)]
         self._offer()
 
     def adopt(self, settings: Settings) -> list[str]:
@@ -113,6 +119,9 @@ class Gateway:
         roster = gather(settings, self.targets)
         changed = [key for key in FIXED if getattr(settings, key) != getattr(self.settings, key)]
         settings = replace(settings, **{key: getattr(self.settings, key) for key in changed})
+        cdp = self.settings.browser.cdp
+        changed += ["browser.cdp"] * (settings.browser.cdp != cdp)
+        settings = replace(settings, browser=replace(settings.browser, cdp=cdp))
         is_there = {one.name for one in self.servers.list()} >= roster.wanted.keys()
         if settings == self.settings and roster == self._roster and is_there:
             return changed  # hosts rewrite their files for reasons of their own
@@ -122,6 +131,7 @@ class Gateway:
         self._offer()
         self.servers.limits = self._limits(patient=True)
         self.servers.follow(roster)
+        self.browsing.follow(self._limits(), settings)
         return changed
 
     def tools(self) -> list[Tool]:
@@ -198,9 +208,10 @@ class Gateway:
         raise CallerError(f"no server has {subject}")
 
     async def _remember(self) -> None:
-        """Tools that have reported before are expected to (C1)."""
+        """Tools that have reported before are expected to (C1); what they took, they take again (P9)."""
         rows = await self.engine.journal.find(Query(limit=REMEMBERED))
         self.engine.reporters |= {row.tool for row in rows if row.progress is not None}
+        self.engine.usual.recall(rows)
 
     async def _past(self, live: Live, until: int) -> Sequence[Fact]:
         """The facts before a follower's position, however long ago they fell out of memory."""
@@ -241,6 +252,12 @@ class Gateway:
         if hooks.has("before_call"):
             self.engine.hooks = hooks
         await self._stack.enter_async_context(Echoes(hooks, self.engine))
+
+    async def _browse(self) -> None:
+        """Have tabs as tools. They are left after the engine, so that pages hear why their runs end."""
+        browsing = Browsing(self.engine.catalog, self._limits(), self.settings, self.targets)
+        self.browsing, self.browser = browsing, browsing.browser
+        await self._stack.enter_async_context(browsing)
 
     def _offer(self) -> None:
         """Offer the functions, on the limits in force."""

@@ -33,6 +33,23 @@ def token() -> str:
     return _secret("token", 24)
 
 
+def link_key() -> bytes:
+    """The key by which extension and gateway know each other; made at first use. Raises CallerError."""
+    try:
+        found = bytes.fromhex(_secret("link.key", KEY_BYTES))
+    except ValueError:
+        found = b""
+    if len(found) != KEY_BYTES:
+        raise CallerError(f"{home() / 'link.key'} is no key; `afoot browser --rotate` makes a new one")
+    return found
+
+
+def rotate_link_key() -> bytes:
+    """Another key; whoever knows the old one knows nothing any more."""
+    keep(home() / "link.key", secrets.token_hex(KEY_BYTES).encode())
+    return link_key()
+
+
 def announce(address: Address) -> Address | None:
     """Leave the address where client commands find it; gives the one that stood there, if it still runs."""
     before = running()
@@ -90,7 +107,7 @@ class Kept(Generic[T]):
             return None
         try:
             found = json.decode(self._file.read_bytes(), type=list[self._kind]) if now else list[T]()
-        except (OSError, DecodeError) as error:
+        except (OSError, DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise CallerError(f"{self._file}: cannot be read ({error}); mend it, or move it away") from None
         self._known = now
         return found

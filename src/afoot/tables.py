@@ -14,6 +14,8 @@ from msgspec.structs import replace
 LIMITS = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s", "start_s")
 WAYS = ("command", "url", "module")  # how a server is reached: exactly one of them
 OWN = "local"  # the server that Python functions are
+BROWSER = "browser"  # the server that tabs are
+BUILT_IN = {OWN: "your own functions", BROWSER: "the tabs of browsers"}
 
 _VARIABLE = re.compile(r"\$\{((?:secret:)?[A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _HEADER = re.compile(r"^\s*(\[\[?)(.+?)\]\]?\s*(?:#.*)?$")
@@ -108,6 +110,15 @@ class ToolSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return _limits(self)
 
 
+class BrowserSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Browser tabs as tools: how they are reached besides the extension, and which plugins run in them."""
+
+    cdp: str = ""  # the address of a browser's debugging port
+    plugins: list[str] = []  # folders
+    link_grace_s: float = 5.0
+    tools_per_origin: int = 64
+
+
 class Hook(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is run when something happens to a call: a command, or a Python function (K1)."""
 
@@ -130,6 +141,7 @@ CHOICES: dict[type[Struct], dict[str, tuple[str, ...]]] = {
         "approval": ("", "auto", "ask", "off"),
     },
     ToolSettings: {"approval": ("", "auto", "ask", "off"), "lifecycle": ("", "off", "stages")},
+    BrowserSettings: {},
     Hook: {"on": ("before_call", "after_call", "on_progress", "on_question", "on_end")},
 }
 
@@ -197,8 +209,9 @@ def _check_server(server: Server, path: tuple[str, ...]) -> None:
     given = [way for way in WAYS if getattr(server, way)]
     if len(given) > 1:
         raise Misfit((*path, given[1]), f"a server has exactly one of {', '.join(WAYS)}, not {len(given)}")
-    if given and path[-1] == OWN:
-        raise Misfit((*path, given[0]), f"{OWN} means your own functions; name the server otherwise")
+    if given and len(path) > 1 and path[-1] in BUILT_IN:  # a host's file may: it gets another name here
+        told = f"{path[-1]} means {BUILT_IN[path[-1]]}; name the server otherwise"
+        raise Misfit((*path, given[0]), told)
     if server.url and "${" not in server.url and not server.url.startswith(("http://", "https://")):
         raise Misfit((*path, "url"), f"must begin with http:// or https://, not {server.url!r}")
     if server.module and ":" not in server.module:

@@ -1,6 +1,7 @@
 """`afoot call` in pipes: what it prints, what it takes, and how it ends."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -125,7 +126,24 @@ def test_being_told_to_stop_cancels_the_call(gateway: Gateway) -> None:
         calling.send_signal(signal.SIGTERM)
         calling.communicate(timeout=15)
     assert calling.returncode == 4
-    assert gateway.marks(mark)[-1].startswith("cancelled: Ctrl-C")
+    assert gateway.marks(mark)[-1] == "cancelled: the command that called it was told to stop (SIGTERM)"
+
+
+def test_two_interrupts_at_once_cancel_the_call_too(gateway: Gateway) -> None:
+    """X1: it says that the call was told to stop, so it was."""
+    mark = uuid4().hex
+    with _started(gateway, "call", "linger", f"tag={mark}") as calling:
+        gateway.until_marked(mark, "started")
+        assert calling.stderr is not None
+        err = calling.stderr
+        until(lambda: "lingering" in err.readline(), "a report")
+        calling.send_signal(signal.SIGSTOP)  # so that both are there when it goes on
+        calling.send_signal(signal.SIGINT)
+        calling.send_signal(signal.SIGTERM)
+        calling.send_signal(signal.SIGCONT)
+        calling.communicate(timeout=15)
+    assert calling.returncode == 4
+    gateway.until_marked(mark, "cancelled")
 
 
 def test_a_gateway_that_dies_loses_the_call_with_six(tmp_path: Path) -> None:
@@ -140,6 +158,32 @@ def test_a_gateway_that_dies_loses_the_call_with_six(tmp_path: Path) -> None:
     assert calling.returncode == 6 and "does not answer" in said
 
 
+@pytest.mark.parametrize("how", ["words", "json"])
+def test_a_lost_call_is_told_with_its_id_how_far_it_was_and_what_to_do(tmp_path: Path, how: str) -> None:
+    """E2, V2: the gateway died; whoever called is not left with "start one"."""
+    lost = Gateway(tmp_path)
+    lost.start()
+    mark = uuid4().hex
+    words = ("--json",) if how == "json" else ()
+    with _started(lost, "call", "linger", f"tag={mark}", *words) as calling:
+        lost.until_marked(mark, "started")
+        [call] = until(
+            lambda: [one["id"] for one in Api(lost).get(f"/api/calls?q={mark}").body["calls"]], "it"
+        )
+        read = calling.stdout if how == "json" else calling.stderr
+        assert read is not None
+        until(lambda: "lingering" in read.readline(), "a report")
+        lost.kill()
+        out, said = calling.communicate(timeout=20)
+    assert calling.returncode == 6
+    told = " ".join(said.split())
+    assert f"lost call {call[-8:]} (linger)" in told and "lingering" in told and "side effects" in told
+    assert f"start the gateway again, then afoot log {call[-8:]}" in told
+    if how == "json":
+        error = json.loads(out.splitlines()[-1])["error"]
+        assert (error["call"], error["last"]["message"], error["exit"]) == (call, "lingering", 6)
+
+
 def test_a_question_in_a_pipe_says_how_to_answer_it(run: Run, gateway: Gateway, api: Api) -> None:
     """Q4, V2: asked where nobody types, answered from another terminal."""
     with _started(gateway, "call", "ask_name", f"tag={uuid4().hex}") as calling:
@@ -148,6 +192,7 @@ def test_a_question_in_a_pipe_says_how_to_answer_it(run: Run, gateway: Gateway, 
             lambda: (line := calling.stderr.readline()).startswith("answer it with") and line, "a hint"
         )
         question = hint.split()[-1]
+        assert re.fullmatch(r"[0-9a-f]{8}\.1", question), "the end of an id is what a terminal shows"
         wrong = run("answer", question, "nme=Ann")
         assert wrong.returncode == 2 and "nearest: name" in wrong.stderr
         done = run("answer", question, "name=Ann")

@@ -106,6 +106,30 @@ def test_the_log_has_a_line_a_fact_with_times_from_the_start(run: Run, api: Api)
     assert [one["seq"] for one in told if one["event"] == "fact"] == [1, 2, 3, 4]
 
 
+def test_a_cancelled_call_is_said_to_be_cancelled_once(run: Run, gateway: Gateway, api: Api) -> None:
+    """V2, X1: not "cancelled: cancelled:"."""
+    mark = uuid4().hex
+    call = api.start("linger", tag=mark)
+    gateway.until_marked(mark, "started")
+    run("cancel", call[-8:], "--reason", "seen enough")
+    api.ended(call)
+    [line] = [line for line in run("log", call).stdout.splitlines() if " finished " in line]
+    assert line.count("cancelled") == 1 and "cancelled: seen enough" in line
+
+
+def test_calls_that_wait_for_a_person_are_found_by_what_the_table_calls_them(run: Run, api: Api) -> None:
+    """V2, V4: the table says waiting, so `--state waiting` finds them, and no other."""
+    call, other = api.start("ask_name", tag=f"mark-{uuid4().hex}"), api.start("add", a=1, b=1)
+    api.asked(call)
+    api.ended(other)
+    found = [json.loads(line) for line in run("calls", "--state", "waiting", "--json").stdout.splitlines()]
+    assert [one["id"] for one in found] == [call]
+    assert [line.split()[2] for line in run("calls", "--state", "waiting").stdout.splitlines()[1:]] == [
+        "waiting"
+    ]
+    run("answer", call, "--decline")
+
+
 def test_an_unknown_call_lists_the_nearest(run: Run, api: Api) -> None:
     """E5: one character wrong."""
     call = api.start("add", a=1, b=1)

@@ -66,7 +66,7 @@ def test_when_all_is_well_every_check_says_so(place: tuple[Path, dict[str, str]]
     assert code == 0 and {one["state"] for one in found.values()} == {"ok"}
     assert set(found) == {
         "python", "packages", "config", "state folder", "clock", "store", "port", "call, 2026-07-28",
-        "call, handshake era", "server tiny", "server off",
+        "call, handshake era", "server tiny", "server off", "extension",
     }  # fmt: skip
     assert "cancel" in found["call, 2026-07-28"]["text"]
     assert "tools" in found["server tiny"]["text"] and found["server off"]["text"] == "disabled"
@@ -126,7 +126,10 @@ def test_a_person_gets_a_line_a_check(place: tuple[Path, dict[str, str]]) -> Non
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and all(line.startswith(("ok    ", "warn  ", "fail  ")) for line in lines)
     [told] = [line for line in lines if line.startswith("fail  config: ")]
-    assert "nonsense" in told and told.endswith("`afoot config` lists every setting")
+    assert "nonsense" in told and "`afoot config`" not in told  # it would fail, too
+    assert told.endswith("`afoot init FOLDER` writes every setting into a file")
+    assert program(("init", "other"), place[1], place[0]).returncode == 0
+    assert (place[0] / "other" / "afoot.toml").exists()
 
 
 @pytest.mark.parametrize(

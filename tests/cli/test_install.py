@@ -53,6 +53,21 @@ def test_an_unknown_host_names_the_nearest(environment: dict[str, str]) -> None:
     assert done.returncode == 2 and "nearest: cursor" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+def test_an_unknown_host_that_is_like_none_lists_them_all(environment: dict[str, str]) -> None:
+    """E5: whoever typed it wants to know what there is."""
+    done = program(("install", "notepad"), environment)
+    assert done.returncode == 2 and f"unknown host 'notepad'; there are: {', '.join(HOSTS)}" in done.stderr
+
+
+def test_after_an_undo_nobody_is_told_to_start_afoot(home: Path, environment: dict[str, str]) -> None:
+    """V2: the entry is gone; there is nothing to start."""
+    put_in = program(("install", "vscode"), environment, home)
+    assert "and start afoot" in put_in.stderr
+    taken_out = program(("install", "vscode", "--undo"), environment, home)
+    assert taken_out.returncode == 0 and "next: reload the window of VS Code" in taken_out.stderr
+    assert "start afoot" not in taken_out.stderr
+
+
 def test_it_prints_the_difference_and_what_to_restart(home: Path, environment: dict[str, str]) -> None:
     """U2, V2: the difference on stdout, words on stderr; the entry starts this program."""
     done = program(("install", "cursor"), environment, home)

@@ -76,6 +76,19 @@ def open_shop(shop: Shop) -> Iterator[Shop]:
         yield shop
 
 
+def test_the_log_shows_what_a_failed_tool_of_a_server_said(shop: Shop) -> None:
+    """V2, E2: its own words, not only that there was an error."""
+    shop.write(table("first", "broken"))
+    with serve(["--http", "127.0.0.1:0"], shop.environment, shop.folder) as serving:
+        read(serving, "Ctrl-C")
+        assert shop.run("call", "broken").returncode == 1
+        [line] = shop.run("calls", "--json").stdout.splitlines()
+        [told] = [
+            one for one in shop.run("log", json.loads(line)["id"]).stdout.splitlines() if "finished" in one
+        ]
+    assert "failed: tool broken reported an error: broken of first" in told
+
+
 def test_a_server_is_listed_shown_and_called(open_shop: Shop) -> None:
     """U1, U3: by its tool's name, or by server and name; what it says is kept."""
     told = open_shop.show("first")

@@ -1,15 +1,18 @@
 """Words of tools and servers on a terminal, wherever they come out: nothing in them steers it."""
 
 import json
+from typing import Any
 
 import pytest
 from msgspec import Raw
 
+from afoot.cli.calls import table
 from afoot.cli.doctor import line
 from afoot.cli.ending import Stop, ending
 from afoot.cli.finding import fail
 from afoot.cli.form import Declined, fill
 from afoot.core.facts import Question
+from afoot.observe import terminal
 from tests.cli.conftest import Run
 from tests.e2e.gateway import until
 from tests.serve.api import Api
@@ -65,3 +68,17 @@ def test_a_short_name_that_means_two_questions_answers_none(run: Run, api: Api) 
     assert len(open_now) == len(calls), "none was answered"
     for call in calls:
         api.post(f"/api/calls/{call}/cancel", {})
+
+
+def test_two_long_names_that_begin_alike_are_told_apart() -> None:
+    """V2: tools of one page begin with its address; the end says what they do."""
+    names = ["shop_example_8443_export_orders", "shop_example_8443_delete_order"]
+    assert [terminal.name(one) for one in names] == ["…3_export_orders", "…43_delete_order"]
+    assert terminal.name("export") == "export" and terminal.name("a" * 16) == "a" * 16
+    call: dict[str, Any] = {
+        "id": "0" * 32, "outcome": "ok", "state": "finished", "waiting": None, "message": "", "questions": [],
+        "progress": None, "total": None, "elapsed_s": 1.0, "opened": 0.0,
+    }  # fmt: skip
+    lines = [list(table([{**call, "tool": one} for one in names], wide)) for wide in (80, 200)]
+    assert "export_orders" in lines[0][1] and "delete_order" in lines[0][2]
+    assert names[0] in lines[1][1] and all(len(line) <= 80 for line in lines[0])

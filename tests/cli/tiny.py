@@ -19,7 +19,8 @@ def answer(message: dict[str, Any], names: list[str]) -> dict[str, Any]:
             }
         case {"method": "tools/call", "params": {"name": str(name)}}:
             time.sleep(1.0 if name == "slow" else 0.0)
-            return {"content": [{"type": "text", "text": f"{name} of {sys.argv[1]}"}]}
+            said = {"type": "text", "text": f"{name} of {sys.argv[1]}"}
+            return {"content": [said], "isError": name == "broken"}
     raise KeyError(message.get("method"))
 
 

@@ -12,6 +12,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    Hindered,
     Limits,
     Logged,
     Opened,
@@ -23,7 +24,7 @@ from afoot.core.facts import (
 from afoot.core.rules import decide
 
 KINDS: tuple[type[Fact], ...] = (
-    Opened, Amended, Admitted, Started, Reported, Logged, Asked, Answered,
+    Opened, Amended, Admitted, Started, Reported, Logged, Hindered, Asked, Answered,
     CancelRequested, Finished, Released,
 )  # fmt: skip
 
@@ -95,6 +96,7 @@ def next_fact(kind: type[Fact], call: Call) -> Fact:
         Started(9.0, attempt=call.attempt + 1),
         Reported(9.0, attempt=call.attempt, progress=1.0),
         Logged(9.0, "a line"),
+        Hindered(9.0, "its tab is hidden", "show it"),
         asked(9.0, "another"),
         answered(9.0),
         CancelRequested(9.0, "operator", "enough"),

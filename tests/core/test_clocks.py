@@ -12,6 +12,7 @@ from afoot.core.facts import (
     CancelRequested,
     Failure,
     Finished,
+    Hindered,
     Limits,
     Question,
     Reading,
@@ -66,6 +67,21 @@ def test_a_report_that_is_a_fact_re_arms_the_idle_limit_too() -> None:
     call = lived(opened(), Started(0.0), Reported(20.0))
     assert due(call, 0.0) == 50.0
     assert due(call, 25.0) == 55.0
+
+
+def test_a_timeout_of_what_is_hindered_says_by_what_and_what_to_do() -> None:
+    """B6, C1: a hidden tab; what hinders no more is not said, and another attempt starts free."""
+    call = running()
+    commit(call, Hindered(1.0, "its tab is hidden", "bring tab t3 to the front"))
+    _, end = decide(call, Tick(30.0, 0.0))
+    assert isinstance(end, Finished) and end.failure is not None
+    assert end.failure.message.endswith("raise idle_s); its tab is hidden: bring tab t3 to the front")
+    commit(call, Hindered(2.0))
+    _, end = decide(call, Tick(30.0, 0.0))
+    assert isinstance(end, Finished) and end.failure is not None
+    assert end.failure.message.endswith("raise idle_s)")
+    again = lived(opened(idempotent=True), Started(0.0), Hindered(1.0, "slow"), Started(2.0, attempt=2))
+    assert again.hindered is None
 
 
 def test_nothing_happens_a_moment_before() -> None:

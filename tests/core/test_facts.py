@@ -29,6 +29,7 @@ def test_every_kind_has_a_tag_of_its_own() -> None:
         "Started": "started",
         "Reported": "reported",
         "Logged": "logged",
+        "Hindered": "hindered",
         "Asked": "asked",
         "Answered": "answered",
         "CancelRequested": "cancel_requested",

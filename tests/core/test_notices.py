@@ -10,6 +10,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    Hindered,
     Opened,
     Question,
     Reading,
@@ -35,6 +36,15 @@ def test_a_notice_has_no_number_of_its_own() -> None:
     said = notice(call, 45.0)
     assert (said.source, said.progress, said.total, said.at) == ("engine", None, None, 45.0)
     assert (call.latest, call.readings, call.heard) == (None, 0, 0.0)
+
+
+def test_it_says_what_hinders_the_call() -> None:
+    """B6: as long as it does."""
+    call = running()
+    commit(call, Hindered(1.0, "its tab is hidden", "show it"))
+    assert notice(call, 45.0).message == "running, 45 s, its tab is hidden"
+    commit(call, Hindered(2.0))
+    assert notice(call, 45.0).message == "running, 45 s"
 
 
 def test_it_says_on_whom_the_call_waits_or_how_long_it_runs() -> None:

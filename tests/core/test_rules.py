@@ -4,6 +4,7 @@ from copy import copy
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from afoot.core.call import Call, State
 from afoot.core.facts import (
@@ -15,6 +16,7 @@ from afoot.core.facts import (
     Fact,
     Failure,
     Finished,
+    Hindered,
     Limits,
     Logged,
     Reading,
@@ -22,7 +24,7 @@ from afoot.core.facts import (
     Reported,
     Started,
 )
-from afoot.core.rules import TRANSITIONS, Tick, decide, explained
+from afoot.core.rules import TRANSITIONS, Tick, decide, explained, fate
 from afoot.errors import AlreadyAnswered, IllegalFact
 from tests.core.life import KINDS, answered, asked, commit, in_state, lived, next_fact, opened, running
 
@@ -40,6 +42,7 @@ ARROWS: dict[State, dict[type[Fact], State]] = {
     State.RUNNING: {
         Reported: State.RUNNING,
         Logged: State.RUNNING,
+        Hindered: State.RUNNING,
         Asked: State.RUNNING,
         Answered: State.RUNNING,
         Started: State.RUNNING,
@@ -214,6 +217,24 @@ def test_nothing_has_happened_before_the_start_or_in_a_read_only_tool() -> None:
     repeatable = lived(opened(idempotent=True), Started(1.0))
     found = [explained(call, Failure("x"), 2.0).side_effects for call in (waiting, reading, repeatable)]
     assert found == ["none", "none", "possible"]
+
+
+@pytest.mark.parametrize(
+    ("read_only", "trusted", "began", "told"),
+    [
+        (False, True, False, "lost"),
+        (False, True, True, "uncertain"),
+        (True, True, True, "lost"),
+        (True, False, True, "uncertain"),
+        (True, False, False, "lost"),
+    ],
+)
+def test_what_died_is_lost_only_where_nothing_can_have_happened(
+    read_only: bool, trusted: bool, began: bool, told: str
+) -> None:
+    """U4: and what a stranger says of its own tool is no proof."""
+    call = lived(replace(opened(read_only=read_only), trusted=trusted), Started(1.0))
+    assert fate(call, began=began) == told
 
 
 def test_elapsed_time_is_never_negative() -> None:

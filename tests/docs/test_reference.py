@@ -14,10 +14,11 @@ from afoot.cli import COMMANDS
 from afoot.cli.ending import CODES
 from afoot.config import Settings
 from afoot.core import facts
+from afoot.providers.browser import choice, deaths, tabs
 from afoot.providers.options import Options
 from afoot.serve.api import ROUTES
-from afoot.tables import CHOICES, Hook, Server, ToolSettings
-from afoot.wire import jsonrpc, mcp
+from afoot.tables import CHOICES, BrowserSettings, Hook, Server, ToolSettings
+from afoot.wire import jsonrpc, link, mcp, room
 from afoot.wire.messages import Budget, Parent, ProgressMeta
 from afoot.wire.telling import ErrorMeta
 from tests.docs.page import ROOT, prose, read, sections
@@ -35,7 +36,10 @@ def test_every_setting_has_a_heading() -> None:
     assert set(sections(SETTINGS, 3)) == {*Settings.__struct_fields__, *only}
 
 
-@pytest.mark.parametrize(("name", "kind"), [("servers", Server), ("tools", ToolSettings), ("hooks", Hook)])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("servers", Server), ("tools", ToolSettings), ("hooks", Hook), ("browser", BrowserSettings)],
+)
 def test_every_key_of_a_table_is_named_with_its_choices(name: str, kind: type[msgspec.Struct]) -> None:
     """House: the same for the tables of servers, tools and hooks."""
     told = sections(SETTINGS, 3)[name]
@@ -64,18 +68,13 @@ def test_every_setting_is_read_somewhere() -> None:
 def test_every_fact_and_value_has_a_heading_with_its_fields() -> None:
     """H1: the words of the history are explained."""
     told = sections("docs/reference/facts.md", 3)
-    kinds = {name: kind for name, kind in vars(facts).items() if _is_value(kind)}
+    kinds = {name: kind for name, kind in vars(facts).items() if _is_struct(kind, facts.__name__)}
     assert set(told) == set(kinds)
     for name, kind in kinds.items():
         for field in kind.__struct_fields__:
             assert f"`{field}`" in told[name], f"{name}.{field}"
     for kind in get_args(facts.Fact):
         assert f'"type": "{kind.__struct_config__.tag}"' in told[kind.__name__]
-
-
-def _is_value(kind: object) -> bool:
-    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-    return is_struct and kind.__module__ == facts.__name__
 
 
 def test_every_command_has_a_heading_and_its_help() -> None:
@@ -114,6 +113,38 @@ def test_every_route_has_a_heading_with_its_query() -> None:
     for title, route in known.items():
         for name in route.query:
             assert f"`{name}`" in told[title], f"{title}: {name}"
+
+
+def test_every_frame_of_the_link_has_a_heading_with_its_way_and_its_fields() -> None:
+    """B1: what a browser and the gateway say to each other, and nothing else."""
+    told = sections("docs/reference/link.md", 3)
+    values = {name: kind for name, kind in vars(room).items() if _is_struct(kind, room.__name__)}
+    assert set(told) == {*link.FROM_BROWSER, *link.TO_BROWSER, *values}
+    for method in {*link.FROM_BROWSER, *link.TO_BROWSER}:
+        kinds = {ways: kind[method] for ways, kind in _ways().items() if method in kind}
+        words = "Both ways" if len(kinds) == 2 else next(iter(kinds))
+        assert told[method].splitlines()[1].startswith(words), method
+        values[method] = next(iter(kinds.values()))
+    for name, kind in values.items():
+        for field in msgspec.structs.fields(kind):
+            assert f"`{field.encode_name}`" in told[name], f"{name}: {field.encode_name}"
+
+
+def test_every_code_that_closes_a_link_is_in_its_table() -> None:
+    """B7: what an extension may see at the end of its socket."""
+    code = "\n".join(
+        text for name, text in SOURCE.items() if re.search(r"(link|socket|extension)\.py$", name)
+    )
+    told = set(re.findall(r"^\| (4\d{3}) \|", read("docs/reference/link.md"), re.MULTILINE))
+    assert told == set(re.findall(r"\b4[4-9]\d\d\b", code)) and told
+
+
+def _ways() -> dict[str, dict[str, type[msgspec.Struct]]]:
+    return {"From the browser": {**link.FROM_BROWSER}, "To the browser": {**link.TO_BROWSER}}
+
+
+def _is_struct(kind: object, module: str) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module
 
 
 PYTHON = "docs/reference/python.md"
@@ -211,3 +242,15 @@ def test_every_code_of_the_protocol_is_in_its_table() -> None:
     known = {value for module in (jsonrpc, mcp) for value in vars(module).values() if type(value) is int}
     told = {int(number) for number in re.findall(r"^\| (-\d+) \|", read(ERRORS), re.MULTILINE)}
     assert told == {value for value in known if value < 0}
+
+
+BROWSER = "docs/how-to/browser.md"
+
+
+def test_every_state_of_a_tab_and_every_end_of_a_call_there_says_what_to_do() -> None:
+    """B2, B6: whoever meets a reason finds it in the page."""
+    told = sections(BROWSER, 2)["When something is not right"]
+    for words in tabs.WHY.values():
+        assert f"| {words} |" in told
+    codes = {code for code, *_ in vars(deaths)["_HOW"].values()} | {choice.NO_TAB, "tab_not_ready"}
+    assert set(re.findall(r"^\| `(\w+)` \|", told, re.MULTILINE)) == codes

@@ -24,7 +24,9 @@ const call = (name, args, options) => client.callTool({ name, arguments: args },
 async function outcome(name, args, options = {}) {
   const progress = [];
   const began = performance.now();
-  const onprogress = options.silent ? undefined : (seen) => progress.push([seen.progress, seen.total, seen.message]);
+  const onprogress = options.silent
+    ? undefined
+    : (seen) => progress.push([seen.progress, seen.total, seen.message]);
   let ended;
   try {
     ended = { result: await call(name, args, { ...options, onprogress }) };
@@ -38,7 +40,10 @@ async function outcome(name, args, options = {}) {
 async function aborted(tag) {
   const control = new AbortController();
   const options = { signal: control.signal, onprogress: () => control.abort("enough") };
-  return call("linger", { tag }, options).then((result) => ({ result }), (error) => ({ message: String(error) }));
+  return call("linger", { tag }, options).then(
+    (result) => ({ result }),
+    (error) => ({ message: String(error) }),
+  );
 }
 
 async function questions(tag) {
@@ -47,7 +52,10 @@ async function questions(tag) {
   seen.accepted = await outcome("ask_name", { tag });
   answers = [{ action: "decline" }];
   seen.declined = await outcome("ask_name", { tag: `${tag}-declined` });
-  answers = [{ action: "accept", content: { name: "Ada" } }, { action: "accept", content: { age: 36 } }];
+  answers = [
+    { action: "accept", content: { name: "Ada" } },
+    { action: "accept", content: { age: 36 } },
+  ];
   seen.twice = await outcome("ask_two_in_turn", { tag: `${tag}-twice` });
   return seen;
 }
@@ -59,7 +67,11 @@ await client.connect(transport);
 const seen = { version, tools: (await client.listTools()).tools.map((tool) => tool.name) };
 seen.progress = await outcome("count_up", { n: 5 });
 // The client's limit is shorter than the call and longer than any silence in it.
-seen.reset = await outcome("count_up", { n: 6, step_s: 0.15 }, { timeout: 500, resetTimeoutOnProgress: true });
+seen.reset = await outcome(
+  "count_up",
+  { n: 6, step_s: 0.15 },
+  { timeout: 500, resetTimeoutOnProgress: true },
+);
 seen.unreset = await outcome("linger", { tag: plan.tags.timeout }, { timeout: 500 });
 seen.idle = await outcome("paced", { pauses: [0.2, 1.5] });
 seen.ceiling = await outcome("paced", { pauses: Array(20).fill(0.3) });

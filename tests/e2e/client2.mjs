@@ -13,7 +13,10 @@ const { StdioClientTransport } = load(`${sdk}/stdio`);
 
 const version = JSON.parse(readFileSync(join(modules, sdk, "package.json"))).version;
 const era = plan.era === "auto" ? { versionNegotiation: { mode: "auto" } } : {};
-const client = new Client({ name: "afoot-tests", version: "1" }, { capabilities: { elicitation: {} }, ...era });
+const client = new Client(
+  { name: "afoot-tests", version: "1" },
+  { capabilities: { elicitation: {} }, ...era },
+);
 const asked = [];
 const content = { "What is your name?": { name: "Ada" }, "Which colour?": { colour: "red" } };
 client.setRequestHandler("elicitation/create", async (request) => {
@@ -38,7 +41,10 @@ async function outcome(name, args, options = {}) {
 async function aborted(tool, tag) {
   const control = new AbortController();
   const options = { signal: control.signal, onprogress: () => control.abort("enough") };
-  return call(tool, { tag }, options).then((result) => ({ result }), (error) => ({ message: String(error) }));
+  return call(tool, { tag }, options).then(
+    (result) => ({ result }),
+    (error) => ({ message: String(error) }),
+  );
 }
 
 const transport = plan.url
@@ -53,7 +59,11 @@ while (!(seen.tools = (await client.listTools()).tools.map((tool) => tool.name))
 seen.own = await outcome("count_up", { n: 5 });
 seen.behind = await outcome("wrap", { n: 5 });
 // The client's limit is shorter than the call and longer than any silence in it.
-seen.reset = await outcome("count_up", { n: 8, step_s: 0.15 }, { timeout: 1000, resetTimeoutOnProgress: true });
+seen.reset = await outcome(
+  "count_up",
+  { n: 8, step_s: 0.15 },
+  { timeout: 1000, resetTimeoutOnProgress: true },
+);
 seen.asked = await outcome("ask_name", { tag: plan.tags.ask });
 seen.askedBehind = await outcome("paint", {});
 seen.questions = asked;

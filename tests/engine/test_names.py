@@ -119,7 +119,7 @@ def test_an_unknown_server_or_tool_lists_the_nearest() -> None:
     made = catalog(Shelf("files", "read"), Shelf("mail", "send"))
     with pytest.raises(UnknownName, match="unknown server 'file'; nearest: files"):
         made.get("file/read")
-    with pytest.raises(UnknownName, match="unknown tool 'files/raed'"):
+    with pytest.raises(UnknownName, match="unknown tool 'files/raed'; nearest: files/read"):
         made.get("files/raed")
     both = catalog(Shelf("files", "read"), Shelf("mail", "read"))
     with pytest.raises(UnknownName, match="unknown tool 'raed'; nearest: read$"):

@@ -6,8 +6,19 @@ from typing import Any
 import pytest
 from msgspec import Raw, json
 
-from afoot.core.facts import Answer, Answered, Entry, Fact, Opened, Released, Started
-from afoot.core.ports import Batch, Run
+from afoot.core.facts import (
+    Answer,
+    Answered,
+    Entry,
+    Fact,
+    Finished,
+    Opened,
+    Reading,
+    Released,
+    Sample,
+    Started,
+)
+from afoot.core.ports import Batch, Query, Run
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
@@ -76,6 +87,20 @@ async def test_a_call_that_ran_when_its_gateway_died_is_lost_or_uncertain(
         assert outcome(live) == told and isinstance(live.backlog[-1].fact, Released)
         assert seqs(list(live.backlog)) == list(range(1, len(begun) + 3))
         assert await journal.unfinished() == [] and engine.calls() == []
+
+
+async def test_a_call_that_died_with_its_gateway_tells_how_far_it_had_come() -> None:
+    """E2, H4: readings are no facts, but their samples are remembered."""
+    journal = MemoryJournal()
+    begun: list[Fact] = [Opened(1.0, "tool", "bench", "local", Raw(b"{}")), Started(2.0)]
+    entries = [Entry("c1", seq, fact) for seq, fact in enumerate(begun, 1)]
+    journal.write(Batch(entries, [Sample("c1", 7, Reading(3.0, 7, 9, "page 7"))]))
+    async with Engine(journal, bench(), Slots(0)) as engine:
+        await recover(engine)
+        await engine.recorder.recorded()
+    assert (row := (await journal.find(Query()))[0]) and (row.progress, row.total) == (7, 9)
+    end = (await journal.facts("c1"))[2].fact
+    assert isinstance(end, Finished) and end.failure and end.failure.last == Reading(3.0, 7, 9, "page 7")
 
 
 async def test_a_parked_call_that_is_safe_waits_on_and_runs_again_with_its_answers() -> None:

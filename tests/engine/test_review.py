@@ -33,8 +33,6 @@ def says(action: str = "accept", **content: Any) -> Answer:
         ),
         (says(decision="always", scope="server", for_=60), Decision("always", "", "server", 60.0)),
         (says(decision="always", for_="60"), Decision("always", "", "tool", 60.0)),
-        (says(), Decision("run")),
-        (Answer("accept"), Decision("run")),
         (Answer("decline"), Decision("skip")),
         (says("decline", decision="run"), Decision("skip")),
         (Answer("cancel"), Decision("skip")),
@@ -48,6 +46,8 @@ def test_what_an_answer_decides(answer: Answer, decision: Decision) -> None:
 @pytest.mark.parametrize(
     ("content", "field"),
     [
+        ({}, "decision"),
+        ({"instead": "x"}, "decision"),
         ({"decision": "perhaps"}, "decision"),
         ({"decision": 1}, "decision"),
         ({"decision": "always", "scope": "world"}, "scope"),

@@ -55,6 +55,18 @@ def told(live: Live) -> tuple[str, bool, str]:
     )
 
 
+async def test_how_a_runner_died_is_the_code_of_the_failure() -> None:
+    """B6: a tab that was closed says so to programs; a server has nothing to say but what became of it."""
+
+    async def closed(run: Run) -> str:
+        raise RunnerDied("its tab was closed", code="tab_closed")
+
+    for body, code in ((closed, "tab_closed"), (dying(1), "uncertain")):
+        end = (await called(body)).call.end
+        assert end is not None and end.failure is not None
+        assert (end.outcome, end.failure.code) == ("uncertain", code)
+
+
 SAFE: list[dict[str, Any]] = [{"read_only": True}, {"idempotent": True}]
 
 
@@ -83,7 +95,7 @@ async def test_what_had_not_begun_runs_again_whatever_it_is() -> None:
     [
         ({}, True, "uncertain", False, "possible"),
         ({"idempotent": True, "trusted": False}, True, "uncertain", False, "possible"),
-        ({"read_only": True, "trusted": False}, True, "lost", True, "none"),
+        ({"read_only": True, "trusted": False}, True, "uncertain", False, "possible"),
         ({"read_only": True}, True, "lost", True, "none"),
         ({"idempotent": True}, True, "uncertain", True, "possible"),
         ({}, False, "lost", True, "none"),
@@ -110,7 +122,7 @@ async def test_only_what_is_safe_and_trusted_is_repeated() -> None:
         live = await called(dying(1), **options)
         assert (live.call.attempt, told(live)[0] == "ok") == (1, False)
         assert live.call.end and live.call.end.failure
-        assert ("so it was not run again" in live.call.end.failure.message) is ("read_only" not in options)
+        assert "so it was not run again" in live.call.end.failure.message
 
 
 @pytest.mark.parametrize(("most", "attempts"), [(1, 1), (3, 3), (5, 5)])

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from afoot.fake_clock import run
 from afoot.providers import capture
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """An async test gets a new loop; its fixtures are plain."""
+    """An async test gets a new loop, with the fake clock if its module says so; its fixtures are plain."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    runs = run if getattr(pyfuncitem.module, "HAS_FAKE_CLOCK", False) else asyncio.run
+    runs(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
 
 

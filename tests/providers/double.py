@@ -32,6 +32,7 @@ class ScriptedRun:
         self.beats = 0
         self.left: tuple[float | None, float] = (30.0, 300.0)  # the budget
         self.waits: list[str | None] = []
+        self.hindrances: list[tuple[str, str]] = []
         self.calls: list[tuple[str, Raw, float]] = []
         self.results: list[Result] = []
         self.events: list[str] = []
@@ -70,6 +71,9 @@ class ScriptedRun:
     def waiting(self, message: str | None) -> None:
         self._heard("waiting")
         self.waits.append(message)
+
+    def hindered(self, by: str, hint: str) -> None:
+        self.hindrances.append((by, hint))
 
     async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
         self._heard("call")

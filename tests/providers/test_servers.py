@@ -12,6 +12,7 @@ from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import CallerError, ToolError, UnknownName
 from afoot.providers.known import Known
+from afoot.providers.listed import Listed
 from afoot.providers.roster import Roster, Wanted
 from afoot.providers.servers import RUN_TIME, Servers
 from afoot.tables import Server
@@ -29,8 +30,8 @@ class House:
         self.catalog = Catalog()
         self.servers = Servers(self.catalog, Limits(start_s=0.2), Known(folder), self._make)
 
-    def _make(self, name: str, wanted: Wanted, limits: Limits) -> Pretend:
-        self.lines.append(Pretend(name, wanted.server, limits))
+    def _make(self, listed: Listed, wanted: Wanted, limits: Limits) -> Pretend:
+        self.lines.append(Pretend(listed.name, wanted.server, limits))
         return self.lines[-1]
 
     def want(self, **servers: Server) -> None:

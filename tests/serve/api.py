@@ -119,7 +119,8 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         if self._socket is not None:
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
+            with suppress(OSError):  # the gateway may have ended it
+                self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._thread.join(WAIT_S)
 
     @property
@@ -132,6 +133,11 @@ class Recorder:
         """The kinds of facts of one call."""
         found = [json.loads(event.data) for event in list(self.events) if event.event == "changes"]
         return [one["fact"]["type"] for changes in found for one in changes["facts"] if one["call"] == call]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more may come."""
+        return self._thread.is_alive()
 
     @property
     def last(self) -> str:

@@ -23,7 +23,9 @@ def test_a_question_is_listed_answered_and_gone(api: Api) -> None:
     assert answer.status == 200
     shown = api.ended(call)
     assert shown["result"]["structured"] == {"action": "accept", "content": {"name": "Ann"}}
-    assert shown["settled"][0]["answer"] == {"action": "accept", "content": {"name": "Ann"}, "by": "operator"}
+    answer = shown["settled"][0]["answer"]
+    assert answer.pop("at") >= shown["opened"]
+    assert answer == {"action": "accept", "content": {"name": "Ann"}, "by": "operator"}
     assert api.question(call) is None
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from afoot.core.facts import Limits
 from afoot.providers.known import Known
+from afoot.providers.listed import Listed
 from afoot.providers.roster import Roster, Wanted
 from afoot.providers.servers import Servers
 from afoot.serve.sessions import caller_of
@@ -30,8 +31,8 @@ class Behind:
         server = Server(command="x", per_caller=per_caller)
         site.servers.follow(Roster({"s": Wanted(server, "a file")}))
 
-    def _make(self, name: str, wanted: Wanted, limits: Limits) -> Pretend:
-        self._lines.append(Pretend(name, wanted.server, limits))
+    def _make(self, listed: Listed, wanted: Wanted, limits: Limits) -> Pretend:
+        self._lines.append(Pretend(listed.name, wanted.server, limits))
         return self._lines[-1]
 
     @property

@@ -14,7 +14,13 @@ COMMANDS = {
     "allow": ("afoot.cli.allow:app", "List what may run without asking; add, revoke."),
     "tools": ("afoot.cli.tools:tools", "List the tools, or show one with its arguments."),
     "servers": ("afoot.cli.servers:app", "List the servers, or show one; add, reload, remove, logs, login."),
+    "browser": (
+        "afoot.cli.browser:browser",
+        "Copy the extension for browsers, say how to load it, and show who is connected.",
+    ),
+    "new": ("afoot.cli.new:app", "Write a folder to start a plugin for tabs from; or its SDK."),
     "status": ("afoot.cli.tools:status", "Say whether a gateway runs, how it is, and what it is doing."),
+    "console": ("afoot.cli.console:app", "Print a fresh link to the web console; list, revoke logins."),
     "connect": (
         "afoot.cli.connect:connect",
         "Bridge stdin and stdout to the running gateway; starts one if none runs.",

@@ -9,6 +9,7 @@ from afoot.cli.calls import At, Json, dumped, width
 from afoot.cli.client import connect, part
 from afoot.cli.ending import USAGE, Stop
 from afoot.cli.review import lasting_option
+from afoot.engine.review import EVER
 from afoot.observe.terminal import at as moment
 from afoot.observe.terminal import cut
 
@@ -46,7 +47,7 @@ def add(
     Args:
         what: the tool's name, SERVER/TOOL, or SERVER/* for every tool that a server has now
     """
-    body: dict[str, object] = {"for": lasting_option(lasts)}
+    body: dict[str, object] = {"for": lasting_option(lasts, (EVER,))}  # no connection is meant here
     if what.endswith("/*"):
         body["server"] = what.removesuffix("/*")
     else:

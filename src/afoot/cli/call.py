@@ -4,7 +4,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -17,8 +17,16 @@ from afoot.cli.pump import Item, Pump, StopAsking
 from afoot.cli.screen import Screen, closing, screen
 from afoot.cli.typed import pairs
 from afoot.core.call import Call, evolve, note
-from afoot.core.facts import Asked, Entry, Finished, Opened, Question, Reading
+from afoot.core.facts import Asked, Entry, Finished, Opened, Question
+from afoot.observe.terminal import lasting, reading, short, short_question
 from afoot.serve.view import ReadingEvent
+
+# Why a call is cancelled, by the signal that the command got.
+REASONS = {
+    signal.SIGINT: "Ctrl-C in the terminal",
+    signal.SIGTERM: "the command that called it was told to stop (SIGTERM)",
+    signal.SIGHUP: "the terminal of the command that called it was closed (SIGHUP)",
+}
 
 
 @dataclass(frozen=True)
@@ -63,15 +71,18 @@ class Following:
         self._is_local = is_local
         self._call: Call | None = None
         self._asked: list[Question] = []
-        self._early: Reading | None = None  # a reading of the very instant of the start may come before it
+        self._early: ReadingEvent | None = (
+            None  # a reading of the very instant of the start may come before it
+        )
         self._interrupts = 0
+        self._signal = signal.SIGINT
         self._is_told = False
         self.cancels = True  # whether Ctrl-C cancels the call
         self.approves = False  # whether it may run without asking the person
 
     def run(self, items: Iterator[Item]) -> int:
         """Follow to the end, and give the exit code. The first Ctrl-C cancels, the second leaves at once."""
-        with Pump(lambda: items) as pump, _interrupts(lambda: self._signalled(pump)):
+        with Pump(lambda: items) as pump, _interrupts(lambda number: self._signalled(number, pump)):
             try:
                 while (code := self._code()) is None:
                     self._turn(pump)
@@ -80,14 +91,26 @@ class Following:
                         self._cancel()
                 return code
             except KeyboardInterrupt:
-                raise Stop(CANCELLED, "left; the call was told to stop") from None
+                raise self._leave() from None
+            except Stop as stop:
+                raise (stop if self._call is None else lost(self._call, stop)) from None
 
-    def _signalled(self, pump: Pump[Item]) -> None:
+    def _signalled(self, number: signal.Signals, pump: Pump[Item]) -> None:
         """Not raised where it hits, which may be in the midst of anything; only the second is."""
         self._interrupts += 1
+        self._signal = number
         if self._interrupts > 1:
             raise KeyboardInterrupt
         pump.poke()
+
+    def _leave(self) -> Stop:
+        """The second Ctrl-C may come before anything was done about the first."""
+        if self.cancels and self._call is not None and not self._is_told:
+            with suppress(Stop):
+                self._desk.cancel(self._call.id, REASONS[self._signal])
+        return Stop(
+            CANCELLED if self.cancels else INTERRUPTED, "left; the call was told to stop" * self.cancels
+        )
 
     def _cancel(self) -> None:
         if not self.cancels:
@@ -95,11 +118,12 @@ class Following:
         if self._call is None:
             raise Stop(CANCELLED, "interrupted before the call began")
         try:
-            self._desk.cancel(self._call.id, "Ctrl-C in the terminal")
+            self._desk.cancel(self._call.id, REASONS[self._signal])
         except Stop as stop:
             if stop.more.get("status") != 409:  # it has just ended; its last facts are on their way
                 raise
-        self._screen.say("Ctrl-C: cancelling the call; once more leaves at once")
+        word = "Ctrl-C" if self._signal is signal.SIGINT else self._signal.name
+        self._screen.say(f"{word}: cancelling the call; once more leaves at once")
 
     def _turn(self, pump: Pump[Item]) -> None:
         for item in pump.take():
@@ -113,13 +137,13 @@ class Following:
                 raise Stop(LOST, "the call's events ended before the call did")
             return
         if isinstance(item, ReadingEvent):
-            self._early = item.reading
+            self._early = item
         else:
             call = self._fold(item)
             self._screen.fact(call, item.fact)
         if self._early is not None and self._call is not None and self._call.started is not None:
-            note(self._call, self._early)
-            self._screen.reading(self._call, self._early)
+            note(self._call, self._early.reading)
+            self._screen.reading(self._call, self._early.reading, self._early.eta)
             self._early = None
         if isinstance(item, ReadingEvent):
             return
@@ -184,7 +208,7 @@ class Following:
     def _cannot_answer(self, question: Question) -> None:
         if question.kind in ANSWERABLE and not self._is_local:
             how = " --run, or --skip" if question.kind == "approval" else ""
-            self._screen.say(f"answer it with: afoot answer {question.id}{how}")
+            self._screen.say(f"answer it with: afoot answer {short_question(question.id)}{how}")
             return
         if not self.cancels:  # whoever only watches says nothing for others
             return
@@ -213,15 +237,30 @@ def exit_code(call: Call) -> int:
     return CODES[end.outcome]
 
 
+def lost(call: Call, stop: Stop) -> Stop:
+    """The same end of the command; if the gateway is gone, with how far the call was and what to do."""
+    if stop.code != LOST or stop.more.get("status"):
+        return stop
+    latest = call.latest
+    at = f", {lasting(latest.at - call.opened.at)} after its start at {reading(latest)}" if latest else ""
+    effects = "" if call.started is None or call.opened.read_only else "; it may have had side effects"
+    name = short(call.id)
+    text = (
+        f"lost call {name} ({call.opened.tool}){at}{effects}: {stop.message}\n"
+        f"what became of it is in the history: start the gateway again, then afoot log {name}"
+    )
+    far = {"progress": latest.progress, "total": latest.total, "message": latest.message} if latest else None
+    return Stop(LOST, text, call=call.id, last=far)
+
+
 @contextmanager
-def _interrupts(handle: Callable[[], None]) -> Iterator[None]:
+def _interrupts(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
     """Ctrl-C, and being told to stop, as a call of `handle` while the block lasts."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, lambda *_: handle()) for number in numbers]
+    before = {one: signal.signal(one, lambda number, _: handle(signal.Signals(number))) for one in REASONS}
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 

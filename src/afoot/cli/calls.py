@@ -19,6 +19,7 @@ from afoot.serve.view import ReadingEvent
 At = Annotated[str, Parameter(help="the gateway's URL; else the one that runs here")]
 Json = Annotated[bool, Parameter(help="print one JSON object a line")]
 
+WIDE = 120  # columns in which whole names have room
 _ANY_WIDTH = 10_000
 
 
@@ -28,7 +29,7 @@ class Filter:
 
     tool: Annotated[str, Parameter(help="only calls of this tool")] = ""
     server: Annotated[str, Parameter(help="only calls on this server")] = ""
-    state: Annotated[str, Parameter(help="live, queued, running, cancelling or finished")] = ""
+    state: Annotated[str, Parameter(help="live, waiting, queued, running, cancelling or finished")] = ""
     outcome: Annotated[str, Parameter(help="ok, failed, cancelled, timed_out, …")] = ""
     before: Annotated[float | None, Parameter(help="only calls opened before this time (seconds)")] = None
     limit: Annotated[int, Parameter(help="at most so many")] = 20
@@ -101,9 +102,10 @@ def table(found: list[dict[str, Any]], wide: int) -> Iterator[str]:
         return
     rows = [("CALL", "TOOL", "STATE", "PROGRESS", "TIME", "OPENED", "MESSAGE")]
     rows += [_row(call) for call in found]
-    limits = (terminal.SHORT, 16, 10, 11, 9, 19)
+    limits = (terminal.SHORT, 16 if wide < WIDE else 64, 10, 11, 9, 19)
     sizes = [min(limit, max(len(row[n]) for row in rows)) for n, limit in enumerate(limits)]
     for row in rows:
+        row = (row[0], terminal.name(row[1], sizes[1]), *row[2:])
         cells = [terminal.cut(cell, size).ljust(size) for cell, size in zip(row[:-1], sizes, strict=True)]
         left = max(8, wide - sum(sizes) - 2 * len(sizes))
         yield ("  ".join([*cells, terminal.cut(row[-1], left)])).rstrip()

@@ -76,7 +76,9 @@ def config(file: Path | None) -> tuple[Finding, Loaded | None]:
     try:
         loaded = load(file)
     except ConfigError as error:
-        return fail("config", str(error), "`afoot config` lists every setting"), None
+        return fail(
+            "config", str(error), "mend it; `afoot init FOLDER` writes every setting into a file"
+        ), None
     except AfootError as error:
         return fail("config", str(error), "mend it, or name another with --config"), None
     set_here = sum(origin != "default" for origin in loaded.origin.values())
@@ -96,7 +98,7 @@ def folder() -> Finding:
             pass
     except OSError as error:
         return fail("state folder", f"{place}: {error.strerror}", "set AFOOT_HOME to a folder of yours")
-    open_files = [name for name in ("token", "key", "secrets.json") if _is_open(place / name)]
+    open_files = [name for name in ("token", "key", "link.key", "secrets.json") if _is_open(place / name)]
     if open_files:
         names = ", ".join(open_files)
         return fail(
@@ -195,6 +197,44 @@ def hosts() -> Iterator[Finding]:
             )
         else:
             yield fail(name, one.problem or f"{where} cannot be read", "mend the file")
+
+
+def browser() -> Iterator[Finding]:
+    """The extension's copies against the one that is shipped, and the browsers that are connected."""
+    from afoot.providers.browser.folder import Folders, shipped
+
+    try:
+        wanted, copies = shipped().version, Folders().all()
+    except AfootError as error:
+        yield fail("extension", str(error), REINSTALL)
+        return
+    for copy in copies:
+        if copy.version == wanted:
+            yield ok("extension", f"{copy.folder}, version {wanted}")
+        else:
+            yield warn("extension", f"{copy.folder} has {copy.version}, {wanted} is here", "afoot browser")
+    if not copies:
+        yield ok("extension", f"version {wanted}, in no browser; `afoot browser` says how")
+    yield from _connected()
+
+
+def _connected() -> Iterator[Finding]:
+    """The browsers that the running gateway knows; without one nothing can be said."""
+    from afoot.cli.browser import SWITCH
+    from afoot.cli.client import Client
+    from afoot.cli.ending import Stop
+
+    known = running()
+    try:
+        found = {"browsers": []} if known is None else Client(known.mcp, known.token).get("/api/tabs")
+    except Stop:
+        return  # the port's own check tells
+    for one in found["browsers"]:
+        name, how = f"browser {one['name']}", f"{one['state']}, {one['tabs']} tabs"
+        if one["state"] == "connected" and found["plugins"] and not one["user_scripts"]:
+            yield warn(name, f"{how}; plugins cannot run there", SWITCH)
+        else:
+            yield ok(name, how)
 
 
 def _asked() -> Message:

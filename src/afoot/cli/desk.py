@@ -88,7 +88,7 @@ class Remote:
                     if type(entry.fact) is Finished:
                         return
             if time.monotonic() - tried > RETRY_S:
-                raise Stop(LOST, f"the gateway no longer tells of call {call}; `afoot log {call}` may, later")
+                raise Stop(LOST, f"the gateway at {self._client.url} no longer tells of it")
             time.sleep(0.2)
             response = self._client.open("GET", f"/api/calls/{part(call)}/events", last=last)
 
@@ -149,11 +149,17 @@ class Local:
         following = self._gateway.follow(call)
         return call, await anext(following), following
 
+    async def _eta(self, call: str) -> Any:
+        from afoot.serve.forecast import forecast
+
+        engine = self._gateway.engine
+        return forecast(engine, engine[call], engine.clock.now()) if call in engine else None
+
     def _items(self, call: str, item: Told, following: AsyncIterator[Told]) -> Iterator[Item]:
         seq = 0
         while True:
             if isinstance(item, Reading):
-                yield ReadingEvent(call, item)
+                yield ReadingEvent(call, item, eta=self._do(self._eta(call)))
             else:
                 seq += 1
                 yield Entry(call, seq, item)

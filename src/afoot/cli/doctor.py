@@ -46,6 +46,7 @@ def check_up(config: Path | None) -> Iterator["Finding"]:
         yield from checks.targets(loaded)
     yield from asyncio.run(_real(loaded))
     yield from checks.hosts()
+    yield from checks.browser()
 
 
 async def _real(loaded: "Loaded | None") -> list["Finding"]:

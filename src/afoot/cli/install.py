@@ -96,7 +96,12 @@ def _words(plan: "Plan", options: Options) -> list[str]:
     if options.dry_run:
         return [*lines, "dry run: nothing was written"]
     done = "out of" if options.undo else "in"
-    return [*lines, f"afoot is {done} {plan.change.file}", f"next: {plan.host.restart}"]
+    return [*lines, f"afoot is {done} {plan.change.file}", f"next: {_next(plan, options)}"]
+
+
+def _next(plan: "Plan", options: Options) -> str:
+    """What the person has to do for the host to see it."""
+    return (options.undo and plan.host.after_undo) or plan.host.restart
 
 
 def _moved(name: str, server: str, options: Options) -> str:
@@ -118,7 +123,7 @@ def _print_object(plan: "Plan", difference: str, options: Options) -> None:
         "left": plan.left,
         "notes": plan.notes,
         "copies": [str(path) for path in plan.backups],
-        "restart": plan.host.restart if plan.changes() else "",
+        "restart": _next(plan, options) if plan.changes() else "",
         "difference": difference,
     }
     print(msgspec.json.encode(told).decode())

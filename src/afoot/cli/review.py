@@ -59,12 +59,15 @@ def lasting(text: str) -> str | float:
     return found
 
 
-def lasting_option(text: str) -> str | float:
-    """The same, of --for; raises Stop."""
+def lasting_option(text: str, words: tuple[str, ...] = (CONNECTION, EVER)) -> str | float:
+    """The same, of --for, where these words are taken; raises Stop."""
     try:
-        return lasting(text)
+        found = lasting(text)
     except ValueError:
-        raise Stop(USAGE, f"--for: {CONNECTION}, {EVER}, or a number of seconds, not {text!r}") from None
+        found = ""
+    if found in words or isinstance(found, float):
+        return found
+    raise Stop(USAGE, f"--for: {', '.join(words)}, or a number of seconds, not {text!r}")
 
 
 def _told(case: Case) -> list[str]:

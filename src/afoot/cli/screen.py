@@ -18,6 +18,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    Hindered,
     Logged,
     Opened,
     Reading,
@@ -25,17 +26,21 @@ from afoot.core.facts import (
     Reported,
     Started,
 )
+from afoot.observe.eta import Eta
 from afoot.observe.terminal import (
     amount,
     clean,
     content,
     cut,
     lasting,
+    left,
+    name,
     plain,
     reading,
     short,
     short_question,
     told,
+    why,
 )
 from afoot.serve.view import encode, full, view
 
@@ -50,7 +55,7 @@ class Screen(Protocol):
 
     def fact(self, call: Call, fact: Fact) -> None: ...
 
-    def reading(self, call: Call, reading: Reading) -> None: ...
+    def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -75,8 +80,9 @@ class Lines:
             kind = str(fact.__struct_config__.tag)
             self._print({**_plain(shown), "event": kind, "fact": _plain(fact)})
 
-    def reading(self, call: Call, reading: Reading) -> None:
-        self._print({**_plain(view(call, reading.at)), "event": "reading"})
+    def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None:
+        shown = msgspec.structs.replace(view(call, reading.at), eta=eta)
+        self._print({**_plain(shown), "event": "reading"})
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -102,7 +108,7 @@ class Plain:
         if isinstance(fact, Finished):
             show_result(fact)
 
-    def reading(self, call: Call, reading: Reading) -> None:
+    def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None:
         self._held = reading
         now = time.monotonic()
         if now >= self._next:
@@ -143,8 +149,8 @@ class Bar:
         elif isinstance(fact, Reported | CancelRequested):
             self._update(call)
 
-    def reading(self, call: Call, reading: Reading) -> None:
-        self._update(call)
+    def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None:
+        self._update(call, eta)
 
     def say(self, text: str) -> None:
         self._console.print(text)
@@ -160,13 +166,13 @@ class Bar:
             return
         if self._progress is None:
             self._progress = bars(self._console)
-            self._progress.add_task(cut(call.opened.tool, 16), **shown(call))
+            self._progress.add_task(name(call.opened.tool), **shown(call))
             self._progress.start()
         self._update(call)
 
-    def _update(self, call: Call) -> None:
+    def _update(self, call: Call, eta: Eta | None = None) -> None:
         if self._progress is not None:
-            self._progress.update(self._progress.task_ids[0], **shown(call))
+            self._progress.update(self._progress.task_ids[0], **shown(call, eta))
 
 
 def bars(console: Any) -> "Progress":
@@ -191,17 +197,18 @@ def bars(console: Any) -> "Progress":
     )
 
 
-def shown(call: Call) -> dict[str, Any]:
+def shown(call: Call, eta: Eta | None = None) -> dict[str, Any]:
     """What a bar shows of a call."""
     latest = call.latest
     message = "cancelling" if call.cancel else _awaited(call) if call.open else ""
     if latest is None:
-        return {"total": None, "completed": 0, "amount": "", "message": message}
+        return {"total": None, "completed": 0, "amount": "", "message": message or left(eta)}
+    said = "; ".join(part for part in (left(eta), latest.message or "") if part)
     return {
         "total": latest.total,
         "completed": latest.progress or 0,
         "amount": amount(latest.progress, latest.total),
-        "message": message or cut(latest.message or "", 200),
+        "message": message or cut(said, 200),
     }
 
 
@@ -225,6 +232,8 @@ def lines(call: Call, fact: Fact) -> Iterator[str]:
             yield told(fact)[1]
         case Logged():
             yield f"| {told(fact)[1]}"
+        case Hindered() if fact.by:
+            yield told(fact)[1]
         case Asked():
             question = fact.question
             yield f"question {short_question(question.id)}: {clean(question.message) or question.kind}"
@@ -250,7 +259,7 @@ def _ended(call: Call, end: Finished) -> Iterator[str]:
     outcome = end.outcome.replace("_", " ")
     after = f"after {lasting(end.at - call.opened.at)}"
     if end.failure is not None:
-        yield f"{outcome} {after}: {clean(end.failure.message).removeprefix(f'{outcome}: ')}"
+        yield f"{outcome} {after}: {why(end)}"
         if end.failure.retryable:
             wait = end.failure.retry_after_s
             yield f"it may be tried again{f' in {lasting(wait)}' if wait else ''}"

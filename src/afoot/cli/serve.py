@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,9 +31,12 @@ class Options:
     stdio: Annotated[bool, Parameter(help="speak MCP on stdin and stdout instead of HTTP")] = False
     store: Annotated[str | None, Parameter(help="the file that keeps the history")] = None
     approval: Annotated[str | None, Parameter(help="auto or ask: whether calls are asked about")] = None
+    cdp: Annotated[str | None, Parameter(help="http://127.0.0.1:PORT, a browser's debugging port")] = None
     reload: Annotated[bool, Parameter(help="read tool files again when they change")] = False
+    open: Annotated[bool, Parameter(help="open the web console in the browser")] = False
     json: Annotated[bool, Parameter(help="print one line of JSON with address and token")] = False
     linger: Annotated[bool, Parameter(show=False)] = False  # as `afoot connect` starts it
+    bare: Annotated[bool, Parameter(show=False)] = False  # as `afoot browser --try` starts it
 
 
 def serve(*targets: str, options: Annotated[Options, Parameter(name="*")] = Options()) -> int:  # noqa: B008
@@ -50,24 +54,29 @@ def serve(*targets: str, options: Annotated[Options, Parameter(name="*")] = Opti
     }
     if targets:
         flags["targets"] = list(targets)
+    if options.cdp is not None:
+        flags["browser"] = {"cdp": options.cdp}
     loaded = load(options.config, flags, upward=not options.linger)
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # modules are named from here
     plan = app.Plan(
         loaded.settings, tuple(loaded.settings.targets), options.stdio, options.reload,
-        linger=options.linger, source=app.Source(loaded.file, flags),
+        linger=options.linger, bare=options.bare, source=app.Source(loaded.file, flags),
     )  # fmt: skip
 
-    def started(address: "Address", site: "Site") -> None:
-        if options.json:
-            import msgspec
-
-            print(msgspec.json.encode(address).decode(), flush=True)
-        else:
-            print(welcome(address, site), flush=True)
-
-    app.run(plan, started)
+    app.run(plan, partial(_started, options))
     return 0
+
+
+def _started(options: Options, address: "Address", site: "Site") -> None:
+    from msgspec import json
+    from msgspec.structs import replace
+
+    # A code, not the token: what stands in a URL may be seen by others.
+    address = replace(address, console=_link(address, site))
+    print(json.encode(address).decode() if options.json else welcome(address, site), flush=True)
+    if options.open:
+        _open(_link(address, site))
 
 
 def welcome(address: "Address", site: "Site") -> str:
@@ -79,13 +88,27 @@ def welcome(address: "Address", site: "Site") -> str:
     lines = [
         f"afoot serves {len(tools)} tool{'s' * (len(tools) != 1)}{': ' * bool(names)}{names}",
         *(_servers(site.servers) if site.servers is not None else ()),
-        f"  MCP   {address.mcp}",
-        f"  pid   {address.pid}",
+        f"  MCP      {address.mcp}",
+        f"  console  {address.console}",
+        f"  pid      {address.pid}",
         "type in another terminal:",
         *(f"  {myself()} {line}" for line in ("tools", _example(tools[0]) if tools else "status", "watch")),
         "Ctrl-C stops it.",
     ]
     return "\n".join(lines)
+
+
+def _link(address: "Address", site: "Site") -> str:
+    """A fresh link to the console: it logs one browser in, once."""
+    assert site.admission is not None
+    return f"{address.console.partition('#')[0]}#login={site.admission.code()[0]}"
+
+
+def _open(url: str) -> None:
+    from afoot.cli.console import NO_BROWSER, show
+
+    if not show(url, 0.0):
+        logging.getLogger("afoot").warning(NO_BROWSER)
 
 
 def _servers(servers: "Servers") -> "Iterator[str]":
@@ -127,11 +150,15 @@ def _near(program: Path) -> str:
 def _example(tool: "Tool") -> str:
     import msgspec
 
-    schema: dict[str, Any] = msgspec.json.decode(tool.definition).get("inputSchema") or {}
+    return example(tool.name, msgspec.json.decode(tool.definition).get("inputSchema") or {})
+
+
+def example(name: str, schema: dict[str, Any]) -> str:
+    """A command that calls this tool, with something for each argument that it needs."""
     known: dict[str, Any] = schema.get("properties") or {}
     wanted = schema.get("required") or list(known)[:1]
-    words = [f"{name}={_sample(known.get(name) or {})}" for name in wanted]
-    return shlex.join(["call", tool.name, *words])
+    words = [f"{one}={_sample(known.get(one) or {})}" for one in wanted]
+    return shlex.join(["call", name, *words])
 
 
 def _sample(schema: dict[str, Any]) -> str:

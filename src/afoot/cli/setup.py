@@ -54,6 +54,7 @@ WORDS = {
     "allow_hosts": "further Host headers that mean this gateway",
     "mcp_servers": "files of other hosts with MCP servers in them, as mcp.json",
     "hooks": "what is run before, while and after calls, as [[hooks]] tables",
+    "browser": "browser tabs as tools, as a [browser] table with cdp, plugins, link_grace_s, …",
     "servers": "MCP servers, as [servers.NAME] tables with command or url; and limits by server",
     "tools": "limits and approval by tool, as [tools.NAME] tables with idle_s, approval, …",
 }

@@ -35,7 +35,7 @@ def status(*, at: At = "", json: Json = False) -> int:
     """Say whether a gateway runs, where, how it is, and what it is doing."""
     client = connect(at)
     health = client.get("/healthz")
-    behind = client.get("/api/servers")
+    behind, tabs = client.get("/api/servers"), client.get("/api/tabs")
     living: list[dict[str, Any]] = client.get("/api/calls", state="live", limit=500)["calls"]
     asks = sum(len(call["questions"]) for call in living)
     if json:
@@ -46,6 +46,7 @@ def status(*, at: At = "", json: Json = False) -> int:
             "live": len(living),
             "questions": asks,
             "servers": behind["servers"],
+            "browsers": tabs["browsers"],
         }
         print(json_module.dumps(told))
         return 0
@@ -53,7 +54,7 @@ def status(*, at: At = "", json: Json = False) -> int:
     if health.get("why"):
         print(f"  history: {health['why']}")
     print(f"  {_count(len(living), 'live call')}, {_count(asks, 'open question')}")
-    for line in _told(behind, health.get("problems", [])):
+    for line in (*_told(behind, health.get("problems", [])), *_browsers(tabs)):
         print(cut(f"  {line}", width()))
     for what, times in health.get("counted", {}).items():
         print(f"  {what}: {times}")
@@ -70,6 +71,14 @@ def _told(behind: dict[str, Any], problems: list[str]) -> Iterator[str]:
         yield f"{_count(len(servers), 'server')}, {ready} of them running"
     yield from (f"{one['name']}: {one['error']}" for one in servers if one["error"])
     yield from (*behind["problems"], *problems)
+
+
+def _browsers(known: dict[str, Any]) -> Iterator[str]:
+    """How many browsers, and how many of their tabs have tools."""
+    there = [one for one in known["browsers"] if one["state"] == "connected"]
+    if there:
+        ready = sum(tab["state"] == "ready" for tab in known["tabs"])
+        yield f"{_count(len(there), 'browser')}, {_count(ready, 'tab')} with tools"
 
 
 def _count(number: int, thing: str) -> str:

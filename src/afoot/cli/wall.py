@@ -20,6 +20,7 @@ from afoot.core.facts import (
     Reported,
 )
 from afoot.observe import terminal
+from afoot.observe.eta import Eta
 from afoot.wire.sse import Event
 
 EVERY_S = 1.0
@@ -29,8 +30,9 @@ class Seen(msgspec.Struct, frozen=True):
     """The newest reading of a call."""
 
     call: str
-    reading: Reading
+    reading: Reading | None
     readings: int = 0
+    eta: Eta | None = None
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -141,7 +143,7 @@ class Lines:
 
     def reading(self, seen: Seen, tool: str) -> None:
         now = time.monotonic()
-        if now >= self._next.get(seen.call, 0.0):
+        if seen.reading is not None and now >= self._next.get(seen.call, 0.0):
             self._next[seen.call] = now + EVERY_S
             self._say(seen.reading.at, seen.call, tool, f"{'reading':<9} {terminal.reading(seen.reading)}")
 
@@ -155,7 +157,7 @@ class Lines:
         pass
 
     def _say(self, at: float, call: str, tool: str, text: str) -> None:
-        line = f"{terminal.at(at)} {terminal.short(call)} {terminal.cut(tool, 16)} {text}"
+        line = f"{terminal.at(at)} {terminal.short(call)} {terminal.name(tool)} {text}"
         print(line.rstrip()[: width()], flush=True)
 
 
@@ -180,7 +182,8 @@ class Bars:
             opened = Opened(call["opened"], call["tool"], call["server"], call["caller"], msgspec.Raw(b"{}"))
             reading = Reading(call["opened"], call["progress"], call["total"], _message(call))
             self._add(Call(call["id"], opened), time.time() - call["elapsed_s"])
-            self.reading(Seen(call["id"], reading), call["tool"])
+            eta = call["eta"] and msgspec.convert(call["eta"], Eta)
+            self.reading(Seen(call["id"], reading, eta=eta), call["tool"])
 
     def fact(self, entry: Entry, tool: str) -> None:
         fact = entry.fact
@@ -195,14 +198,15 @@ class Bars:
             self._drop(entry.call)
         if not isinstance(fact, Released):
             word, rest = terminal.told(fact)
-            who = f"{terminal.at(fact.at)} {terminal.short(entry.call)} {terminal.cut(tool, 16)}"
+            who = f"{terminal.at(fact.at)} {terminal.short(entry.call)} {terminal.name(tool)}"
             self._console.print(terminal.cut(f"{who} {word:<9} {rest}", self._console.width))
 
     def reading(self, seen: Seen, tool: str) -> None:
         call = self._calls.get(seen.call)
         if call is not None:
-            note(call, seen.reading)
-            self._update(call)
+            if seen.reading is not None:
+                note(call, seen.reading)
+            self._update(call, seen.eta)
 
     def pause(self) -> None:
         """Take the bars away for a person who is to type."""
@@ -217,16 +221,16 @@ class Bars:
     def _add(self, call: Call, since: float) -> None:
         from afoot.cli.screen import shown
 
-        name = f"{terminal.short(call.id)} {terminal.cut(call.opened.tool, 16)}"
+        name = f"{terminal.short(call.id)} {terminal.name(call.opened.tool)}"
         self._calls[call.id] = call
         task = self._tasks[call.id] = self._progress.add_task(name, **shown(call))
         self._progress.tasks[-1].start_time = self._progress.get_time() - max(0.0, time.time() - since)
         self._progress.update(task)
 
-    def _update(self, call: Call) -> None:
+    def _update(self, call: Call, eta: Eta | None = None) -> None:
         from afoot.cli.screen import shown
 
-        self._progress.update(self._tasks[call.id], **shown(call))
+        self._progress.update(self._tasks[call.id], **shown(call, eta))
 
     def _drop(self, call: str) -> None:
         self._calls.pop(call, None)

@@ -15,6 +15,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    Hindered,
     Logged,
     Opened,
     Question,
@@ -61,6 +62,7 @@ class Call(Struct, eq=False):
     partials: list[Raw] = []
     checkpoint: Raw = NOTHING
     amended: Amended | None = None
+    hindered: Hindered | None = None  # what slows or stops it now
     cancel: CancelRequested | None = None
     end: Finished | None = None
     released: Released | None = None
@@ -79,6 +81,16 @@ class Call(Struct, eq=False):
     def is_safe(self) -> bool:
         """Whether it may be run once more after its runner died (U4)."""
         return self.opened.trusted and (self.opened.idempotent or self.opened.read_only)
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it changes nothing; what a stranger says of its own tool proves nothing."""
+        return self.opened.trusted and self.opened.read_only
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether silence does not count yet: it is a stranger's tool that has not reported (C1)."""
+        return self.opened.limits.patient and not (self.readings or self.contents)
 
     @property
     def arguments(self) -> Raw:
@@ -154,14 +166,14 @@ def evolve(call: Call, fact: Fact) -> None:
     match fact:
         case Opened():
             raise ValueError(f"call {call.id} was opened twice")
-        case Amended() | Admitted():
-            _prepare(call, fact)
+        case Amended() | Admitted() | Hindered():
+            _keep(call, fact)
         case Started():
             call.spent_s += 0.0 if call.since is None else fact.at - call.since
             call.started = fact.at if call.started is None else call.started
             call.begun = call.begun or (call.attempt > 0 and not fact.unsent)
             call.state, call.attempt, call.heard = State.RUNNING, fact.attempt, fact.at
-            call.since = None if call.open else fact.at
+            call.since, call.hindered = None if call.open else fact.at, None
         case Reported():
             _report(call, fact)
         case Logged():
@@ -181,11 +193,14 @@ def evolve(call: Call, fact: Fact) -> None:
             call.released = fact
 
 
-def _prepare(call: Call, fact: Amended | Admitted) -> None:
-    if isinstance(fact, Amended):
-        call.amended = fact
-    else:
-        call.admitted = fact
+def _keep(call: Call, fact: Amended | Admitted | Hindered) -> None:
+    match fact:
+        case Amended():
+            call.amended = fact
+        case Admitted():
+            call.admitted = fact
+        case Hindered():
+            call.hindered = fact if fact.by else None
 
 
 def _report(call: Call, fact: Reported) -> None:

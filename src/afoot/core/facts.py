@@ -89,6 +89,7 @@ class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     digest: str = ""
     approval: str = "auto"  # auto, allowlist, ask
     trusted: bool = True  # whether what the tool says of itself counts
+    rerun_of: str = ""  # the call that somebody wanted once more
 
 
 class Amended(Struct, frozen=True, omit_defaults=True, tag="amended"):
@@ -139,6 +140,14 @@ class Logged(Struct, frozen=True, omit_defaults=True, tag="logged"):
     logger: str = ""
 
 
+class Hindered(Struct, frozen=True, omit_defaults=True, tag="hindered"):
+    """Something slows what it runs on, or stops it, as a hidden tab does; no `by`: no more."""
+
+    at: float
+    by: str = ""  # "its tab is hidden"
+    hint: str = ""  # what to do
+
+
 class Asked(Struct, frozen=True, omit_defaults=True, tag="asked"):
     """A question was opened."""
 
@@ -185,6 +194,7 @@ Fact = (
     | Started
     | Reported
     | Logged
+    | Hindered
     | Asked
     | Answered
     | CancelRequested

@@ -36,18 +36,22 @@ def waiting_on(call: Call) -> str | None:
     return "person" if call.open else None
 
 
-def is_stalled(call: Call, now: float, heard: float) -> bool:
-    """Alive, but not advancing for far longer than it usually takes between two reports (C5)."""
+def is_stalled(call: Call, now: float, heard: float, usual_s: float | None = None) -> bool:
+    """Alive, but not advancing for far longer than it usually takes between two reports (C5).
+
+    `usual_s` is that time where more is known of it than its mean.
+    """
     latest = call.latest
     if latest is None or call.started is None or call.state is not State.RUNNING or call.open:
         return False
-    usual_s = (latest.at - call.started) / max(1, call.readings + call.contents)
+    if usual_s is None:
+        usual_s = (latest.at - call.started) / max(1, call.readings + call.contents)
     return heard > latest.at and now - latest.at > max(STALL_S, STALL_GAPS * usual_s)
 
 
-def notice(call: Call, now: float, heard: float = 0.0) -> Reading:
+def notice(call: Call, now: float, heard: float = 0.0, usual_s: float | None = None) -> Reading:
     """A sign of life from the engine: no number, no total, no touch on a clock."""
-    return Reading(now, message=_text(call, now, heard), source="engine")
+    return Reading(now, message=_text(call, now, heard, usual_s), source="engine")
 
 
 def stages(fact: Fact) -> list[Reading]:
@@ -65,7 +69,7 @@ _STAGES: dict[type[Fact], tuple[tuple[int, str], ...]] = {
 }
 
 
-def _text(call: Call, now: float, heard: float) -> str:
+def _text(call: Call, now: float, heard: float, usual_s: float | None) -> str:
     if call.open:
         question = next(iter(call.open.values()))
         if question.kind == "approval":
@@ -77,6 +81,7 @@ def _text(call: Call, now: float, heard: float) -> str:
         return f"queued, {now - call.opened.at:.0f} s"
     if call.state is State.CANCELLING:
         return "cancelling"
-    if is_stalled(call, now, heard) and call.latest is not None:
+    if is_stalled(call, now, heard, usual_s) and call.latest is not None:
         return f"alive, but no advance for {now - call.latest.at:.0f} s"
-    return f"running, {call.on_clock(now):.0f} s"
+    hindered = "" if call.hindered is None else f", {call.hindered.by}"
+    return f"running, {call.on_clock(now):.0f} s{hindered}"

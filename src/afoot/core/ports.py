@@ -42,6 +42,10 @@ class Tool(Struct, frozen=True):
     inner: str = ""  # its name at its provider, where that is another
     trusted: bool = True  # whether its annotations may lower what is asked, and let it run again
     approval: str = ""  # auto, ask, off; empty: by what it is
+    usual: str = ""  # auto, ask, off: what it is by its kind, where nobody has set anything
+    source: str = ""  # which page or plugin it is from: page:ORIGIN, plugin:NAME@HASH
+    address: str = ""  # how settings may call it besides: ORIGIN/NAME
+    gone: bool = False  # known, so that a call is told why it cannot run; offered no more
     starts: bool = False  # whether what runs it may have to be started first
     plain: bool = True  # whether it starts at once: no approval, no slot, nothing to start
 
@@ -91,6 +95,10 @@ class Run(Protocol):
 
     def waiting(self, message: str | None) -> None:
         """Somebody is asked further down, and what; None: no more. The clocks stand still meanwhile (C3)."""
+        ...
+
+    def hindered(self, by: str, hint: str) -> None:
+        """Something slows it or stops it, and what to do about that; nothing: no more."""
         ...
 
     def call(self, tool: str, arguments: Raw, weight: float) -> Awaitable[Result]:

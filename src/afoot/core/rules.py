@@ -18,6 +18,7 @@ from afoot.core.facts import (
     Fact,
     Failure,
     Finished,
+    Hindered,
     Limits,
     Logged,
     Released,
@@ -39,6 +40,7 @@ TRANSITIONS: dict[State, dict[type[Fact], State]] = {
     State.RUNNING: {
         Reported: State.RUNNING,
         Logged: State.RUNNING,
+        Hindered: State.RUNNING,
         Asked: State.RUNNING,
         Answered: State.RUNNING,
         Started: State.RUNNING,
@@ -94,8 +96,16 @@ def explained(call: Call, failure: Failure, now: float) -> Failure:
         failure,
         elapsed_s=round(max(0.0, now - call.opened.at), 3),
         last=call.latest,
-        side_effects="possible" if started and not call.opened.read_only else "none",
+        side_effects="possible" if started and not call.is_harmless else "none",
     )
+
+
+def fate(call: Call, *, began: bool) -> str:
+    """How a call ends whose runner died and that is not run again: lost if nothing can have happened (U4).
+
+    `began`: an attempt had the request.
+    """
+    return "uncertain" if began and not call.is_harmless else "lost"
 
 
 def _fired(call: Call, tick: Tick) -> tuple[Fact, ...]:
@@ -104,6 +114,8 @@ def _fired(call: Call, tick: Tick) -> tuple[Fact, ...]:
         return ()
     clock = first[1]
     message = _MESSAGES[clock](call.opened.limits)
+    if call.hindered is not None and clock in ("idle", "ceiling"):
+        message += f"; {call.hindered.by}: {call.hindered.hint}"
     if clock in ("queue", "start"):
         failure = Failure(message, "unavailable", f"{clock}_limit", retryable=True, clock=clock)
         return (Finished(tick.now, "failed", failure=explained(call, failure, tick.now)),)
@@ -127,7 +139,7 @@ def _first_clock(call: Call, heard: float) -> tuple[float, str] | None:
         return max(call.opened.at, call.heard) + limits.queue_s, "queue"
     since = call.since if call.since is not None else call.heard
     ceiling = since + limits.ceiling_s - call.spent_s, "ceiling"
-    if limits.idle_s is None or (limits.patient and not (call.readings or call.contents)):
+    if limits.idle_s is None or call.is_patient:
         return ceiling
     return min(ceiling, (max(call.heard, heard) + limits.idle_s, "idle"))
 
@@ -188,4 +200,4 @@ _GUARDS: dict[type[Fact], Callable[..., tuple[Fact, ...]]] = {
     Asked: _guard_asked,
 }
 
-__all__ = ["TRANSITIONS", "Tick", "decide", "due", "explained"]
+__all__ = ["TRANSITIONS", "Tick", "decide", "due", "explained", "fate"]

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from afoot.core.call import State
 from afoot.core.facts import Admitted, Amended, Failure, Finished
+from afoot.core.rules import fate
 from afoot.engine.approval import approve
 from afoot.engine.deadlines import arm
 from afoot.engine.endings import failed, told
@@ -49,7 +50,7 @@ async def revive(engine: "Engine", live: Live, died: RunnerDied) -> Finished | N
     if call.cancel is not None or call.end is not None:
         return engine.cancelled(live)
     if call.attempt >= engine.max_attempts or (died.began and not call.is_safe):
-        return _fate(engine, live, died)
+        return _given_up(engine, live, died)
     live.heard = engine.clock.now() + call.opened.limits.start_s  # a start is no silence of the tool (C1)
     try:
         async with asyncio.timeout(call.opened.limits.start_s):
@@ -58,23 +59,25 @@ async def revive(engine: "Engine", live: Live, died: RunnerDied) -> Finished | N
         return engine.cancelled(live)
     except TimeoutError:
         why = f"it did not start again in {call.opened.limits.start_s:g} s (raise start_limit_s)"
-        return _fate(engine, live, RunnerDied(f"{died}; {why}", began=died.began))
+        return _given_up(engine, live, RunnerDied(f"{died}; {why}", began=died.began, code=died.code))
     except Exception as error:  # whatever a start raises, the call must have its end
-        return _fate(engine, live, RunnerDied(f"{died}; and again: {error}", began=died.began))
+        again = RunnerDied(f"{died}; and again: {error}", began=died.began, code=died.code)
+        return _given_up(engine, live, again)
     engine.start(live, unsent=not died.began, why=str(died))
     return None
 
 
-def _fate(engine: "Engine", live: Live, died: RunnerDied) -> Finished:
+def _given_up(engine: "Engine", live: Live, died: RunnerDied) -> Finished:
     """Lost, if nothing can have happened; uncertain otherwise, saying so."""
     call = live.call
     has_begun = died.began or call.begun
-    outcome = "uncertain" if has_begun and not call.opened.read_only else "lost"
+    outcome = fate(call, began=has_begun)
     tries = f" (attempt {call.attempt})" if call.attempt > 1 else ""
     more = "; its effects may have happened" if outcome == "uncertain" else ""
     more += ", so it was not run again" if more and not call.is_safe else ""
     may_repeat = outcome == "lost" or call.is_safe
-    failure = Failure(f"{outcome}: {died}{tries}{more}", "unavailable", outcome, retryable=may_repeat)
+    text = f"{outcome}: {died}{tries}{more}"
+    failure = Failure(text, "unavailable", died.code or outcome, retryable=may_repeat)
     end = engine.ending(live, outcome, failure)
     if has_begun or end.failure is None:
         return end

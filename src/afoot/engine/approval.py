@@ -22,6 +22,8 @@ async def approve(engine: "Engine", live: Live) -> None:
     while (answered := _settled(live.call)) is None:
         await _ask(engine, live)
     said = review.decided(answered.answer)
+    if said.decision in ("run", "always") and answered.answer.by == policy.OPERATOR:
+        _remember(engine, live, answered.at)
     if said.decision == "always":
         if live.call.started is None:  # else it was allowed before its gateway died
             _allow(engine, live, said, answered)
@@ -60,10 +62,24 @@ def _settled(call: Call) -> Answered | None:
     return None
 
 
+def _remember(engine: "Engine", live: Live, at: float) -> None:
+    """Keep what was said yes to, for the next reviewer; a call does not fail because that cannot be kept."""
+    try:
+        engine.policy.past.remember(live.tool, live.call.arguments, at)
+    except AfootError as error:
+        log.error("call %s: what was approved could not be stored: %s", live.call.id, error)
+
+
 def _allow(engine: "Engine", live: Live, said: review.Decision, answered: Answered) -> None:
-    """Add to the allowlist what this answer allows: the tool, or every tool its server has now."""
+    """Add to the allowlist what this answer allows: the tool, or every tool its server has now.
+
+    Of a browser's tools it means those of the same page or plugin: each is a stranger to the others (A1).
+    """
     tool, call = live.tool, live.call
-    tools = [one for one in engine.catalog if one.server == tool.server] if said.scope == "server" else [tool]
+    tools = [tool]
+    if said.scope == "server":
+        whose = tool.server, tool.source
+        tools = [one for one in engine.catalog if (one.server, one.source) == whose]
     made = call.opened.caller, call.arguments, answered.at
     try:
         engine.policy.allow(policy.entry(said, tools or [tool], answered.answer, made))

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 
 from msgspec import Raw, json
 from msgspec.structs import replace
@@ -10,9 +11,10 @@ from msgspec.structs import replace
 from afoot.core.ports import Provider, Tool
 from afoot.engine.terms import Terms
 from afoot.errors import Ambiguous, Refused, UnknownName
+from afoot.tables import OWN
 
-OWN = "local"  # whose tools keep their names
 LONGEST = 64  # characters of a name that every host takes
+MARK = 8  # of them for what tells tools of the same name apart
 
 
 class Catalog:
@@ -51,10 +53,13 @@ class Catalog:
         server, slash, _ = name.partition("/")
         if slash and server not in self._providers:
             raise UnknownName("server", server, self._providers)
-        raise UnknownName("tool", name, [*self.known, *(tool.inner for tool in self if tool.inner)])
+        others = set().union(*(_other_names(tool) for tool in self))
+        raise UnknownName(
+            "tool", name, [*self.known, *sorted(one for one in others if slash or "/" not in one)]
+        )
 
     def __iter__(self) -> Iterator[Tool]:
-        return iter([tool for _, tool in self.known.values()])
+        return iter([tool for _, tool in self.known.values() if not tool.gone])
 
     def listen(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Be told of changes; the answer stops it."""
@@ -76,8 +81,12 @@ class Catalog:
             listener()
 
     def _named(self) -> Iterator[tuple[Provider, Tool]]:
-        """Every tool under a name of its own: where names collide, those of servers get a prefix (U3)."""
-        offered = [(provider, tool) for provider in self._providers.values() for tool in provider.tools()]
+        """Every tool under a name of its own: where names collide, those of servers get a prefix (U3).
+
+        Pages come last: whatever a page calls its tool, nobody else's name changes (B2).
+        """
+        every = [(provider, tool) for provider in self._providers.values() for tool in provider.tools()]
+        offered = [(provider, tool) for provider, tool in every if not tool.source]
         times = Counter(tool.name for _, tool in offered)
         taken = {tool.name for provider, tool in offered if times[tool.name] == 1 or provider.name == OWN}
         for provider, tool in offered:
@@ -85,6 +94,13 @@ class Catalog:
                 tool = _prefixed(tool, taken)
                 taken.add(tool.name)
             yield provider, tool
+        taken |= times.keys()
+        for provider, tool in every:
+            if tool.source:
+                if tool.name in taken:
+                    tool = _marked(tool, taken)
+                taken.add(tool.name)
+                yield provider, tool
 
 
 def _prefixed(tool: Tool, taken: set[str]) -> Tool:
@@ -94,6 +110,20 @@ def _prefixed(tool: Tool, taken: set[str]) -> Tool:
     number = 2
     while name in taken:
         name, number = f"{name.removesuffix(f'_{number - 1}')}_{number}", number + 1
+    return _renamed(tool, name)
+
+
+def _marked(tool: Tool, taken: set[str]) -> Tool:
+    """The tool of a page under a name that is nobody else's: its own, and what is always the same for it."""
+    digest = sha256(f"{tool.source} {tool.name}".encode()).hexdigest()
+    name = f"{tool.name[: LONGEST - MARK - 1]}_{digest[:MARK]}"
+    number = 2
+    while name in taken:
+        name, number = f"{name[: LONGEST - 3]}_{number}", number + 1
+    return _renamed(tool, name)
+
+
+def _renamed(tool: Tool, name: str) -> Tool:
     definition = {**json.decode(tool.definition), "name": name}
     return replace(tool, name=name, inner=tool.name, definition=Raw(json.encode(definition)))
 
@@ -101,4 +131,4 @@ def _prefixed(tool: Tool, taken: set[str]) -> Tool:
 def _other_names(tool: Tool) -> set[str]:
     """How else a tool may be called: with its server, and by its own name where it has another here."""
     own = tool.inner or tool.name
-    return {f"{tool.server}/{own}", own}
+    return {f"{tool.server}/{own}"} if tool.source else {f"{tool.server}/{own}", own}

@@ -19,7 +19,7 @@ def arm(live: Live, clock: LoopClock, tick: Callable[[Live], None]) -> None:
     call = live.call
     when = due(call, live.heard)
     live.due = inf if when is None else when
-    if call.opened.limits.patient and call.state is State.RUNNING and not (call.readings or call.contents):
+    if call.is_patient and call.state is State.RUNNING:
         live.due = 0.0  # its first report begins another clock
     if when is not None:
         live.timer = clock.at(when, lambda: tick(live))

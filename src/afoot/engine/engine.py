@@ -38,6 +38,7 @@ from afoot.engine.stopping import grace_over, stop
 from afoot.engine.submission import Submission, special
 from afoot.engine.terms import lower
 from afoot.engine.trees import Trees
+from afoot.engine.usual import Usual
 from afoot.engine.watch import Watcher
 from afoot.errors import Refused, RunnerDied, UnknownName
 
@@ -54,16 +55,14 @@ class Engine:
 
     def __init__(self, journal: Journal, catalog: Catalog | None = None, slots: Slots | None = None) -> None:
         self.journal = journal
-        self.catalog = catalog or Catalog()
-        self.require_history = False
+        self.catalog, self.slots = catalog or Catalog(), slots or Slots()
+        self.require_history, self.max_attempts = False, 3
         self.write_ahead = False  # whether a tool runs only once it is on record that it does
         self.max_result_bytes, self.max_data_bytes, self.max_questions = 32 * 1024 * 1024, 64 * 1024, 100
-        self.max_attempts = 3
-        self.policy, self.trees = Policy(), Trees(self)
+        self.policy, self.trees, self.usual = Policy(), Trees(self), Usual()
         self.reporters: set[str] = set()  # tools that are known to report (C1)
         self.closing: str | None = None
         self.watchers: list[Watcher] = []
-        self.slots = slots or Slots()
         self._live: dict[str, Live] = {}
         self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
         self.aging, self.unstopped = False, 0  # tools that ran on after their grace
@@ -113,7 +112,7 @@ class Engine:
             tool.read_only, tool.idempotent, digest=tool.digest,
         )  # fmt: skip
         is_free = tool.plain and not (tool.concurrency or self.slots.per_server or self.hooks)
-        if not tool.plain or want.parent is not None:
+        if not tool.plain or want.parent is not None or want.rerun_of:
             opened = special(self, want, tool, opened)
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
@@ -186,9 +185,10 @@ class Engine:
                 end = replace(self.cancelled(live), result=end.result)
             self.commit(live, end)
         self.young.pop(id(live), None)
-        if live.timer is not None:
+        if live.timer is not None:  # it has outlived its first moment
             live.timer.cancel()
             live.timer = None
+            self.usual.ended(call)
         if call.released is not None:
             return
         self.commit(live, Released(self.clock.now(), how))
@@ -239,7 +239,7 @@ class Engine:
         self.commit(live, Started(now, live.call.attempt + 1, unsent=unsent, why=why))
         limits = live.call.opened.limits
         live.due = now + min(limits.ceiling_s, inf if limits.idle_s is None else limits.idle_s)
-        if limits.patient:
+        if limits.patient and live.call.is_patient:
             live.due = 0.0  # its first report begins another clock
         if live.timer or limits.ceiling_s < 1 or (limits.idle_s is not None and limits.idle_s < 1):
             arm(live, self.clock, self.tick)

@@ -15,19 +15,9 @@ from typing import TYPE_CHECKING, Self
 from msgspec import Raw, Struct, field
 
 from afoot.core.call import Call, Series
-from afoot.core.facts import (
-    Answer,
-    Entry,
-    Fact,
-    Finished,
-    Logged,
-    Question,
-    Reading,
-    Released,
-    Reported,
-    Result,
-)
+from afoot.core.facts import Answer, Entry, Fact, Finished, Question, Reading, Released, Reported, Result
 from afoot.core.ports import Clock, Handle, Provider, Report, Tool, Work
+from afoot.engine import remarks
 from afoot.engine.endings import bad, crashed, fitting, told, too_large
 from afoot.engine.watch import Taken
 from afoot.errors import RunnerDied, ToolError
@@ -70,6 +60,8 @@ class Live(Struct, eq=False):
     due: float = inf  # no clock fires before; later a report counts only once they were looked at
     sampled: float = 0.0
     left_out: int = 0
+    # Of those sampled: seconds on the clock, what was done, of what, and the seconds since the one before.
+    points: list[tuple[float, float, float | None, float]] = []
     late_at: float = 0.0
     late: int = 0  # lines that it has logged since its end
     recorded: int = 0  # the seq of the last fact that may be seen
@@ -237,6 +229,9 @@ class Attempt(Struct, eq=False):
         numbers = fit.progress, fit.total, fit.message
         fact = Reported(now, self.attempt, *numbers, fit.data, fit.partial, fit.checkpoint)
         self.engine.commit(live, fact)
+        is_next = not live.points or live.call.on_clock(now) - live.points[-1][0] >= SAMPLE_S
+        if live.call.end is None and fit.progress is not None and is_next:
+            self.engine.recorder.sample(live, now, is_fact=True)
         if live.parent is not None or live.below is not None:
             self.engine.trees.reported(live, fact)
 
@@ -256,16 +251,16 @@ class Attempt(Struct, eq=False):
         return now
 
     def log(self, text: str, level: str, logger: str) -> None:
-        live = self.live
-        live.late += live.call.end is not None
-        if live.call.started is not None and live.late <= BACKLOG // 2:  # a runaway tool fills no history
-            self.engine.commit(live, Logged(self.engine.clock.now(), text, level, logger))
+        remarks.logged(self.engine, self.live, text, level, logger)
 
     async def ask(self, question: Question) -> Answer:
         return await self.engine.ask(self.live, question)
 
     def waiting(self, message: str | None) -> None:
         self.engine.trees.waiting(self.live, message)
+
+    def hindered(self, by: str, hint: str) -> None:
+        remarks.hindered(self.engine, self.live, self.attempt, by, hint)
 
     async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
         return await self.engine.trees.call(self.live, tool, arguments, weight)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from secrets import token_hex
-from typing import Protocol
 
 from msgspec import Raw, Struct
 
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import Tool
 from afoot.engine import review
+from afoot.engine.approved import Approved, Past, Shelf
 from afoot.engine.review import CONNECTION, Decision, named, shown
 from afoot.errors import AfootError, ToolError, UnknownName
 
@@ -39,6 +39,7 @@ class Allowed(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     shown: str = ""  # how these begin
     caller: str = ""  # the only connection it holds for
     until: float | None = None
+    source: str = ""  # the page or plugin they are of
 
     def covers(self, tool: Tool, arguments: str, caller: str, now: float) -> bool:
         """Whether this tool may run without asking."""
@@ -63,22 +64,20 @@ class Allowed(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         )
 
 
-class Shelf(Protocol):
-    """Where entries outlive the gateway. Both raise AfootError."""
-
-    def read(self) -> list[Allowed] | None:
-        """The entries, if somebody has changed them since they were last read or written."""
-        ...
-
-    def write(self, things: list[Allowed]) -> None: ...
-
-
 class Policy:
-    """The allowlist, and who is asked."""
+    """The allowlist, who is asked, and what was said yes to before."""
 
-    def __init__(self, shelf: Shelf | None = None, *, ask_by: str = "", unanswerable: str = "refuse") -> None:
+    def __init__(
+        self,
+        shelf: Shelf[Allowed] | None = None,
+        past: Shelf[Approved] | None = None,
+        *,
+        ask_by: str = "",
+        unanswerable: str = "refuse",
+    ) -> None:
         self.entries: list[Allowed] = []
         self._shelf = shelf
+        self.past = Past(past)
         self.ask_by = ask_by  # caller, operator, both; empty: the caller if it can be asked
         self.waits = unanswerable == "wait"
         self.seen = 0.0  # when an operator was last at work here
@@ -125,9 +124,9 @@ class Policy:
             is_meant = entry.server == tool.server and entry.caller in ("", caller)
             if is_meant and entry.definitions.get(name, tool.digest) != tool.digest:
                 return "its definition has changed since it was allowed"
-        return (
-            "it may destroy something, as it says itself" if tool.destructive else "the settings ask for it"
-        )
+        if tool.destructive:
+            return "it may destroy something, as it says itself"
+        return "its page or plugin is a stranger" if tool.source else "the settings ask for it"
 
     def refresh(self) -> None:
         """Take in what somebody else has changed in the stored entries; raises AfootError."""
@@ -191,6 +190,7 @@ def entry(said: Decision, tools: Sequence[Tool], answer: Answer, call: tuple[str
         shown(arguments)[:PREVIEW] if is_exact else "",
         caller if is_bound else "",
         None if said.lasts_s is None else now + said.lasts_s,
+        tools[0].source,
     )
 
 

@@ -15,6 +15,7 @@ from afoot.errors import StoreError
 RING = 10_000  # facts kept in memory while the journal is away
 SLOW_S = 2.0
 RETRY_S = 1.0
+POINTS, SPREAD = 64, 32  # of a call, from which its pace is known; they lie over its whole way
 CROWD = 16  # facts in one write from which on it pays to wait for more
 _NO_READING = Reading(0.0)
 
@@ -60,11 +61,25 @@ class Recorder:
             else:
                 self._loop.call_soon(self._flush)
 
-    def sample(self, live: Live, now: float) -> None:
-        """Record the newest reading of a call, with the facts of this loop pass."""
-        call = live.call
-        if call.latest is not None:
-            self._batch.samples.append(Sample(call.id, call.readings, call.latest, live.left_out))
+    def sample(self, live: Live, now: float, *, is_fact: bool = False) -> None:
+        """Record the newest reading of a call, with the facts of this pass; what is one is there already."""
+        call, points = live.call, live.points
+        latest = call.latest
+        if latest is not None:
+            if not is_fact:
+                self._batch.samples.append(Sample(call.id, call.readings, latest, live.left_out))
+            if latest.progress is not None and call.since is not None:
+                at = call.spent_s + now - call.since
+                if points and latest.progress < points[-1][1]:
+                    points.clear()  # it begins again: another attempt, or its next phase
+                gap_s = at - points[-1][0] if points else at
+                if len(points) > 1 and at - points[-2][0] < at / SPREAD:
+                    points.pop()  # the longer the way, the further apart
+                elif len(points) == POINTS:
+                    del points[::2]  # the newest stays
+                points.append((at, latest.progress, latest.total, gap_s))
+        if is_fact:
+            return
         live.sampled, live.left_out = now, 0
         if not self._scheduled:
             self._scheduled = True

@@ -5,8 +5,9 @@ import logging
 from msgspec import Raw
 
 from afoot.core.call import Call, fold
-from afoot.core.facts import Answer, Answered, Entry, Failure, Finished
+from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Sample
 from afoot.core.ports import Tool
+from afoot.core.rules import fate
 from afoot.engine.deadlines import arm
 from afoot.engine.engine import Engine
 from afoot.engine.live import BACKLOG, Live
@@ -23,7 +24,9 @@ async def recall(engine: Engine, call_id: str) -> Live:
     entries += engine.recorder.kept(call_id, len(entries))  # while the journal is away, memory has the rest
     if not entries or entries[0].seq > 1:
         raise UnknownName("call", call_id)
-    return remembered(entries)
+    live = remembered(entries)
+    _come_so_far(live.call, await engine.journal.samples(call_id))
+    return live
 
 
 async def recover(engine: Engine) -> None:
@@ -44,8 +47,8 @@ async def recover(engine: Engine) -> None:
             else:
                 engine.admit(live)
         else:
-            outcome = _fate(live.call)
-            engine.end(live, engine.ending(live, outcome, _explain(live.call, outcome)))
+            outcome = fate(call, began=call.started is not None)
+            engine.end(live, engine.ending(live, outcome, _explain(call, outcome)))
 
 
 def remembered(entries: list[Entry]) -> Live:
@@ -56,6 +59,14 @@ def remembered(entries: list[Entry]) -> Live:
     live.backlog.extend(entries[: end + BACKLOG - 1])  # what came long after its end may not push that out
     live.recorded = call.seq
     return live
+
+
+def _come_so_far(call: Call, samples: list[Sample]) -> None:
+    """Facts alone do not tell how far it came: its readings are in the history only as samples."""
+    if samples:
+        call.readings = samples[-1].number
+        if call.latest is None or call.latest.at < samples[-1].reading.at:
+            call.latest = samples[-1].reading
 
 
 def _waits(call: Call) -> bool:
@@ -77,10 +88,6 @@ def _close_mirrors(engine: Engine, live: Live) -> None:
         if one.kind == "below" or one.below:
             answer = Answer("cancel", by="engine")
             engine.commit(live, Answered(engine.clock.now(), one.id, answer))
-
-
-def _fate(call: Call) -> str:
-    return "lost" if call.started is None or call.opened.read_only else "uncertain"
 
 
 def _explain(call: Call, outcome: str) -> Failure:

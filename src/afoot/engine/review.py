@@ -27,7 +27,7 @@ TITLES = {
 class Decision(Struct, frozen=True, forbid_unknown_fields=True):
     """What a reviewer says: run, skip, reject and say what to do instead, or always allow (A2)."""
 
-    decision: Literal["run", "skip", "reject", "always"] = "run"
+    decision: Literal["run", "skip", "reject", "always"]
     instead: str = ""
     scope: Literal["arguments", "tool", "server"] = "tool"
     lasts: str | Annotated[float, Meta(gt=0, le=LONGEST_S)] = msgspec.field(name="for", default=CONNECTION)
@@ -42,7 +42,10 @@ def question(tool: Tool, arguments: Raw, to: str, caller: str, why: str) -> Ques
     """The question before a start; its form is what a caller may answer."""
     where = f"Run it, and do not ask again {_here(caller)}"
     body = _form(["run", "skip", "reject", "always"], {**TITLES, "always": where}, why)
-    return Question("", APPROVAL, KIND, f"Run {harmless(named(tool))}({shown(arguments)})?", Raw(body), to)
+    # A name of a page's tool may look like another's: whose it is stands before all that the page chose.
+    whose = f" of {tool.source.replace(':', ' ', 1)} " if tool.source else ""
+    text = f"Run {harmless(named(tool) + whose)}({shown(arguments)})?"
+    return Question("", APPROVAL, KIND, text, Raw(body), to)
 
 
 def is_own(asked: Question) -> bool:
@@ -72,6 +75,10 @@ def read(content: Raw) -> Decision:
         said = msgspec.json.decode(content, type=Decision)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
+        if (
+            "missing required" in what
+        ):  # a yes to nothing is no yes: many a program accepts whatever it is asked
+            raise ValueError(f".decision: must be one of {', '.join(TITLES)}") from None
         raise ValueError(f"{where.rstrip('`')}: {what}") from None
     if not isinstance(said.lasts, str) or said.lasts in (EVER, CONNECTION):
         return said
@@ -125,7 +132,7 @@ def operators_form() -> bytes:
     form = msgspec.json.decode(_form(list(TITLES), TITLES, ""))
     form["properties"]["scope"] = {
         "type": "string", "title": "What to allow from now on", "enum": ["arguments", "tool", "server"],
-        "enumNames": ["exactly these arguments", "this tool", "every tool that its server has now"],
+        "enumNames": ["exactly these arguments", "this tool", "every tool that its server or page has now"],
         "default": "tool",
     }  # fmt: skip
     form["properties"]["for"] = {

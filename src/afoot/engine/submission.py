@@ -26,10 +26,11 @@ class Submission(Struct, frozen=True):
     parent: str | None = None
     weight: float = 1.0
     can_ask: bool = False  # whether the caller can be asked with a form
+    rerun_of: str = ""  # the call that is wanted once more
 
 
 def special(engine: "Engine", want: Submission, tool: Tool, opened: Opened) -> Opened:
-    """The first fact of a call that has a parent, needs approval, or whose silence is suffered at first."""
+    """The first fact of a call that is not plain: of its parent, its approval, the silence it is allowed."""
     limits, approval = opened.limits, tool.approval
     if limits.patient and tool.name in engine.reporters:
         limits = replace(limits, patient=False)
@@ -42,4 +43,5 @@ def special(engine: "Engine", want: Submission, tool: Tool, opened: Opened) -> O
         weight=want.weight if 0 <= want.weight <= HEAVIEST else 1.0,
         approval=approval,
         trusted=tool.trusted,
+        rerun_of=want.rerun_of,
     )

@@ -1,6 +1,7 @@
 """On which terms a tool is run: its limits, its approval, and whether it may be repeated."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -9,6 +10,8 @@ from msgspec.structs import replace
 from afoot.config import Server, ToolSettings
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
+
+_ADDRESS = re.compile(r"([^/:]*://[^/]*|[^/]*)(?:/(.*))?", re.DOTALL)  # an origin, and a name there
 
 
 class Terms(Struct, frozen=True):
@@ -46,23 +49,49 @@ class Terms(Struct, frozen=True):
 
     def _own(self, tool: Tool) -> Iterator[ToolSettings]:
         """What is set for this tool, the nearest last: patterns as they stand, then its names."""
-        names = (f"{tool.server}/{tool.inner or tool.name}", tool.inner or tool.name, tool.name)
+        own = tool.inner or tool.name
+        names = (own, tool.name, f"{tool.server}/{own}")
+        if tool.source:  # one that had to give way to another's name has nothing of what is set for that
+            names = (tool.name, f"{tool.server}/{own}", tool.address)
         for pattern, one in self.tools.items():
-            if pattern not in names and any(fnmatchcase(name, pattern) for name in names):
-                yield one
-        for name in dict.fromkeys((names[1], names[2], names[0])):
+            if pattern not in names and _fits(pattern, tool, names):
+                yield one if _means(pattern, tool) else _stricter(one)
+        for name in dict.fromkeys(names):
             if name in self.tools:
                 yield self.tools[name]
 
     def _approval(self, tool: Tool, server: Server, own: list[ToolSettings]) -> str:
         """The mode of a tool: what is set for it, what its author says, or what it is (A1)."""
-        told = next((one.approval for one in own[::-1] if one.approval), "") or server.approval
-        told = told or tool.approval or self.approval
+        told = next((one.approval for one in own[::-1] if one.approval), "")
+        if tool.usual == "off":
+            return told or "off"
+        told = told or server.approval or tool.approval or self.approval or tool.usual
         if told:
             return told
         if self.policy == "careful":
             return "auto" if tool.read_only and tool.trusted else "ask"
         return "ask" if tool.destructive else "auto"
+
+
+def _fits(pattern: str, tool: Tool, names: Iterable[str]) -> bool:
+    """Whether a pattern is for this tool. A page chooses names: stars for an origin end where that does."""
+    if not tool.source or "://" not in pattern:
+        return any(fnmatchcase(name, pattern) for name in names)
+    wanted, is_there = _ADDRESS.match(pattern), _ADDRESS.match(tool.address)
+    assert wanted is not None and is_there is not None
+    origin, name = is_there.groups(default="")
+    return fnmatchcase(origin, wanted[1]) and fnmatchcase(name, wanted[2] or "*")
+
+
+def _means(pattern: str, tool: Tool) -> bool:
+    """Whether a pattern says where the tool is from. Pages choose names: one alone trusts nobody (B7)."""
+    return not tool.source or pattern.startswith((f"{tool.server}/", "plugin:")) or "://" in pattern
+
+
+def _stricter(one: ToolSettings) -> ToolSettings:
+    """The settings without what would ask less, or run more often."""
+    approval = one.approval if one.approval != "auto" else ""
+    return replace(one, approval=approval, read_only=None, idempotent=None)
 
 
 def lower(limits: Limits, idle_s: float | None, ceiling_s: float | None) -> Limits:

@@ -14,7 +14,7 @@ from afoot.hosts import entry, secrets
 from afoot.hosts.known import Host
 from afoot.hosts.variables import deep, translate
 from afoot.mcp_json import HTTP, as_server
-from afoot.tables import OWN, Misfit, Server
+from afoot.tables import BUILT_IN, Misfit, Server
 
 # What a server has in a host's file and cannot have here; moving it without would change what it may do.
 KEPT_BACK = {
@@ -84,7 +84,7 @@ def name_for(server: str, host: Host, taken: Mapping[str, object]) -> str:
     """A name for a server that is free, and fits where tools are called SERVER__TOOL."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", server).strip("-_") or host.name
     names = [plain, f"{plain}-{host.name}", *(f"{plain}-{host.name}-{number}" for number in range(2, 1000))]
-    return next(name for name in names if name not in taken and name != OWN)
+    return next(name for name in names if name not in taken and name not in BUILT_IN)
 
 
 class _Hiding:

@@ -25,6 +25,7 @@ class Host(Struct, frozen=True):
         ""  # how it writes variables: braces ${VAR}, shell also $VAR, editor ${env:VAR}; empty: not
     )
     timeout_in_s: float = 0.0  # what its `timeout` counts, in seconds; 0: it has none
+    after_undo: str = ""  # what to do when our entry was taken out; empty: as when it was put in
 
     def file(self, scope: str, folder: Path) -> Path | None:
         """Where the servers of a scope are written."""
@@ -34,9 +35,12 @@ class Host(Struct, frozen=True):
 
 
 def find(name: str) -> Host:
-    """The host of that name; raises UnknownName with the nearest."""
+    """The host of that name; raises UnknownName with the nearest, or all of them."""
     if name not in HOSTS:
-        raise UnknownName("host", name, HOSTS)
+        unknown = UnknownName("host", name, HOSTS)
+        if not unknown.nearest:
+            unknown.args = (f"{unknown}; there are: {', '.join(HOSTS)}",)
+        raise unknown
     return HOSTS[name]
 
 
@@ -88,7 +92,7 @@ _ALL = (
     Host(
         "vscode", "VS Code", "servers", "run `MCP: List Servers` in VS Code and start afoot",
         user=lambda: _applications() / "Code" / "User" / "mcp.json", project=".vscode/mcp.json",
-        type="stdio", expands="editor",
+        type="stdio", expands="editor", after_undo="reload the window of VS Code",
     ),
     Host(
         "windsurf", "Windsurf", "mcpServers", "refresh the MCP servers in Windsurf's Cascade panel",

@@ -16,6 +16,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    Hindered,
     Logged,
     Opened,
     Reading,
@@ -24,8 +25,10 @@ from afoot.core.facts import (
     Result,
     Started,
 )
+from afoot.observe.eta import Eta
 
 SHORT = 8
+_UNITS = (("h", 3600), ("min", 60), ("s", 1))
 
 
 def short(call: str) -> str:
@@ -48,6 +51,12 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
+def name(tool: str, width: int = 16) -> str:
+    """The name of a tool, cut at its front: of a page's, it is the end that says what it does."""
+    tool = clean(tool)
+    return tool if len(tool) <= width else "…" + tool[1 - width :]
+
+
 def lasting(seconds: float) -> str:
     """A duration: 0.5 s, 12 s, 3:05 min, 2:01:00 h."""
     if seconds < 60:
@@ -56,6 +65,17 @@ def lasting(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}:{rest:02} min"
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02} h"
+
+
+def left(eta: Eta | None) -> str:
+    """How long it still takes: about 20-40 s left, about 2-4 min left; nothing if that is unknown."""
+    if eta is None:
+        return ""
+    name, unit_s = next((name, size) for name, size in _UNITS if eta.high_s >= 2 * size or size == 1)
+    low, high = round(eta.low_s / unit_s), max(1, round(eta.high_s / unit_s))
+    if low < 1:
+        return f"up to {high} {name} left"
+    return f"about {low} {name} left" if low >= high else f"about {low}-{high} {name} left"
 
 
 def at(instant: float) -> str:
@@ -93,12 +113,11 @@ def told(fact: Fact) -> tuple[str, str]:
             return "late" if fact.late else "reported", _reported(fact)
         case Logged():
             return "logged", f"{fact.level}{' ' + fact.logger if fact.logger else ''}: {clean(fact.text)}"
+        case Hindered():
+            return "hindered", f"{clean(fact.by)}: {clean(fact.hint)}" if fact.by else "no more"
         case Asked():
-            question = fact.question
-            return (
-                "asked",
-                f"{clean(question.message) or question.kind} (question {short_question(question.id)})",
-            )
+            asked = fact.question
+            return "asked", f"{clean(asked.message) or asked.kind} (question {short_question(asked.id)})"
         case Answered():
             said = f"{fact.answer.action} {plain(fact.answer.content)}".rstrip()
             return "answered", f"{said} by {fact.answer.by}"
@@ -108,6 +127,12 @@ def told(fact: Fact) -> tuple[str, str]:
             return "finished", _finished(fact)
         case Released():
             return "released", "" if fact.how == "stopped" else f"after its {fact.how}, still running"
+
+
+def why(end: Finished) -> str:
+    """What a failure says; its outcome, which stands before it, is not said twice."""
+    message = clean(end.failure.message) if end.failure is not None else ""
+    return message.removeprefix(f"{end.outcome.replace('_', ' ')}: ")
 
 
 def short_question(question: str) -> str:
@@ -160,7 +185,6 @@ def _reported(fact: Reported) -> str:
 
 
 def _finished(fact: Finished) -> str:
-    if fact.failure is not None:
-        return f"{fact.outcome}: {clean(fact.failure.message)}"
-    text = " ".join(content(fact.result)) if fact.result else ""
-    return f"{fact.outcome}: {' '.join(text.split())}" if text else fact.outcome
+    text = " ".join(" ".join(content(fact.result)).split()) if fact.result else ""
+    parts = [fact.outcome, why(fact) if fact.failure else "", text]
+    return ": ".join(part for part in parts if part)

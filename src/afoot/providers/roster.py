@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from afoot.config import ConfigError, Settings
 from afoot.mcp_json import look
-from afoot.tables import LIMITS, OWN, WAYS, Server, nearest
+from afoot.tables import BUILT_IN, LIMITS, WAYS, Server, nearest
 
 FILES = (".json", ".jsonc", ".toml")
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
@@ -53,7 +53,7 @@ def gather(settings: Settings, targets: Sequence[object] = ()) -> Roster:
     A host's file that is only named in the settings spoils nothing but its own servers.
     """
     roster = Roster({}, [], [])
-    tables = {name: server for name, server in settings.servers.items() if name != OWN}
+    tables = {name: server for name, server in settings.servers.items() if name not in BUILT_IN}
     for name, server in tables.items():
         if server.way():
             roster.wanted[name] = Wanted(server, "the config file", _loop(server, settings))
@@ -77,6 +77,10 @@ def gather(settings: Settings, targets: Sequence[object] = ()) -> Roster:
 
 def _put(roster: Roster, name: str, wanted: Wanted, tables: dict[str, Server]) -> None:
     """The first of a name counts; a table without a way adds to it."""
+    if name in BUILT_IN:
+        told = f"server {name} of {wanted.origin} is called {_free(name, roster)} here"
+        roster.problems.append(f"{told}: {name} means {BUILT_IN[name]}")
+        name = _free(name, roster)
     before = roster.wanted.get(name)
     if before is not None:
         told = f"server {name} of {wanted.origin} is left out: {before.origin} has one of that name"
@@ -133,7 +137,7 @@ def url_name(url: str) -> str:
 
 
 def _free(name: str, roster: Roster) -> str:
-    name = f"{name}-server" if name == OWN else name
+    name = f"{name}-server" if name in BUILT_IN else name
     number, free = 2, name
     while free in roster.wanted:
         number, free = number + 1, f"{name}-{number}"

@@ -19,7 +19,7 @@ from afoot.providers.logins import Attempt, Logins
 from afoot.providers.roster import Roster, Wanted
 from afoot.providers.upstream.carriers import Options
 from afoot.providers.upstream.upstream import Upstream
-from afoot.tables import OWN, Server
+from afoot.tables import BUILT_IN, Server
 
 OPENING = 4  # servers that are opened at once in the background
 SLACK = 3  # a connection has its own limit; this one is for when that fails
@@ -27,7 +27,7 @@ RUN_TIME = "added while it ran"
 
 log = logging.getLogger("afoot.servers")
 
-Make = Callable[[str, Wanted, Limits], Line]
+Make = Callable[[Listed, Wanted, Limits], Line]
 
 
 class Servers:
@@ -93,7 +93,7 @@ class Servers:
         """Have one more server until the gateway ends; raises CallerError. It is not written anywhere."""
         if not name.strip() or not name.isprintable():
             raise CallerError(f"{name!r} is no name for a server")
-        if name in self._listed or name == OWN:
+        if name in self._listed or name in BUILT_IN:
             raise CallerError(f"server {name} is there already; remove it first")
         if not server.way():
             raise CallerError(f"server {name} needs one of command, url, module")
@@ -179,12 +179,11 @@ class Servers:
             listed.why = f"{missing.args[0]} is not set, and its settings use it"
             return None
         listed.access = self.logins.access(listed.name, server)
-        return self._make(listed.name, replace(wanted, server=server), self.limits)
+        return self._make(listed, replace(wanted, server=server), self.limits)
 
-    def _upstream(self, name: str, wanted: Wanted, limits: Limits) -> Line:
-        access = self.logins.access(name, wanted.server)
-        options = Options(restart_limit=self.restart_limit, target=wanted.target, access=access)
-        return Upstream(name, wanted.server, limits, options)
+    def _upstream(self, listed: Listed, wanted: Wanted, limits: Limits) -> Line:
+        options = Options(restart_limit=self.restart_limit, target=wanted.target, access=listed.access)
+        return Upstream(listed.name, wanted.server, limits, options)
 
     def _restored(self, listed: Listed, line: Line) -> bool:
         lists = self._known.read(listed.name, digest(listed.wanted.server))
@@ -195,7 +194,7 @@ class Servers:
     def _renew_terms(self) -> None:
         """What is set for servers counts for their tools, wherever they are from."""
         terms = self.catalog.terms
-        own = {name: server for name, server in terms.servers.items() if name == OWN}
+        own = {name: server for name, server in terms.servers.items() if name in BUILT_IN}
         tables = {name: one.wanted.server for name, one in self._listed.items()}
         self.catalog.terms = replace(terms, servers={**own, **tables})
 

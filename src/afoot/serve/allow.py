@@ -88,7 +88,7 @@ def view(site: Site, one: Allowed) -> AllowView:
 
 def _words(one: Allowed) -> str:
     if one.scope == "server":
-        what = f"every tool that {one.server} had then ({len(one.definitions)})"
+        what = f"every tool that {one.source or one.server} had then ({len(one.definitions)})"
     else:
         what = ", ".join(f"{one.server}/{name}" for name in one.definitions)
     exactly = f" with exactly {one.shown}" if one.arguments else ""
@@ -118,10 +118,19 @@ def _decision(want: Add) -> Decision:
 def _meant(site: Site, want: Add, scope: str) -> list[Tool]:
     if scope != "server":
         return [site.engine.catalog.get(want.tool)[1]]
-    found = _of(site, want.server)
+    tools = list(site.engine.catalog)
+    known = sorted({name for tool in tools for name in _whose(tool)})
+    if any(tool.source and tool.server == want.server for tool in tools):
+        raise Wrong(422, f"server: name a page or a plugin: {', '.join(known)}", fields=["server"])
+    found = [tool for tool in tools if want.server in _whose(tool)]
     if not found:
-        raise UnknownName("server", want.server, {tool.server for tool in site.engine.catalog})
+        raise UnknownName("server", want.server, known)
     return found
+
+
+def _whose(tool: Tool) -> tuple[str, ...]:
+    """Whose tool it is: its server's; a browser's is its page's or its plugin's, and no other's (A1)."""
+    return (tool.source, tool.source.removeprefix("page:")) if tool.source else (tool.server,)
 
 
 def _of(site: Site, server: str) -> list[Tool]:

@@ -7,12 +7,26 @@ from difflib import get_close_matches
 from math import ceil
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from afoot.serve import allow, calls, feed, login, openapi, questions, servers, tools
+from afoot.serve import (
+    allow,
+    calls,
+    console,
+    extension,
+    feed,
+    login,
+    openapi,
+    questions,
+    servers,
+    session,
+    tabs,
+    tools,
+)
 from afoot.serve.asgi import Receive, Scope, Send
 from afoot.serve.calls import resolve
 from afoot.serve.follow import follow, wanted
-from afoot.serve.guard import Denied, Guard
+from afoot.serve.guard import Guard
 from afoot.serve.http import Reply
 from afoot.serve.openapi import PATH_PART, Route
 from afoot.serve.request import Request, Wrong, explained
@@ -20,12 +34,6 @@ from afoot.serve.site import Site
 from afoot.serve.view import CallView, encode
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-WELCOME = """This is an afoot gateway. MCP clients speak to /mcp; programs to /api
-(described in /api/openapi.json). The console comes later. Until then the command
-line shows everything: afoot status, afoot watch, afoot --help
-"""
-SAFE = (b"x-content-type-options", b"nosniff")
 
 log = logging.getLogger("afoot.serve")
 
@@ -49,16 +57,16 @@ def routes(site: Site, guard: Guard) -> App:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        if scope["path"] == "/" and scope["method"] == "GET":
-            await _welcome(guard, scope, send)
+        if (asset := console.find(scope["path"])) is not None:
+            await console.serve(asset, guard, scope, send)
             return
-        reply = Reply(send, site.settings.stuck_s, (SAFE,))
+        reply = Reply(send, site.settings.stuck_s)
         try:
             await _route(Request(site, scope, receive, reply, {}), guard)
         except ConnectionResetError:
             pass  # the asker left before it had said everything
         except Exception as error:
-            await _fail(reply, error)
+            await _fail(reply, error, scope["method"] == "HEAD")
 
     return app
 
@@ -68,8 +76,12 @@ async def health(request: Request) -> None:
     why = request.site.engine.recorder.degraded
     status = "degraded" if why else "ok"
     counted = {**request.site.counted, "tools that did not stop": request.site.engine.unstopped}
+    problems, browser = request.site.problems, request.site.browser
+    if browser is not None:
+        counted |= {f"browser: {what}": times for what, times in browser.counted.items()}
+        problems = [*problems, *browser.problems]
     odd = {what: times for what, times in counted.items() if times}
-    await request.answer(200, Health(status, request.site.version, why, odd, request.site.problems))
+    await request.answer(200, Health(status, request.site.version, why, odd, problems))
 
 
 async def call_events(request: Request) -> None:
@@ -91,7 +103,9 @@ ROUTES = (
     Route("GET", "/api/calls/{id}", calls.show, CallView),
     Route("GET", "/api/calls/{id}/events", call_events, query=("after", "follow")),
     Route("POST", "/api/calls/{id}/cancel", calls.cancel, CallView, calls.Cancel, status=202),
+    Route("POST", "/api/calls/{id}/rerun", calls.rerun, CallView, calls.Rerun, status=202),
     Route("GET", "/api/events", feed.events, query=("after",)),
+    Route("GET", "/api/snapshot", feed.snapshot, feed.Snapshot),
     Route("GET", "/api/questions", questions.index, questions.Questions),
     Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.Said),
     Route("GET", "/api/allow", allow.index, allow.Allowlist),
@@ -108,6 +122,14 @@ ROUTES = (
     Route("POST", "/api/servers/{name}/logout", login.logout, login.LoggedOut),
     Route("GET", "/api/servers/{name}", servers.show, servers.ServerView),
     Route("DELETE", "/api/servers/{name}", servers.remove, servers.Removed),
+    Route("GET", "/api/extension", extension.index, extension.ExtensionView),
+    Route("POST", "/api/extension/rotate", extension.rotate, extension.ExtensionView),
+    Route("GET", "/api/tabs", tabs.index, tabs.Tabs),
+    Route("POST", "/api/tabs/{id}/reload", tabs.reload, tabs.Reloading, status=202),
+    Route("POST", "/api/session/code", session.code, session.CodeView, status=201),
+    Route("POST", "/api/session", session.begin, session.LoggedIn, session.Login, status=201, is_public=True),
+    Route("GET", "/api/session", session.index, session.SessionList),
+    Route("DELETE", "/api/session/{id}", session.revoke, session.SessionView),
     Route("GET", "/api/openapi.json", description, dict),
 )  # fmt: skip
 
@@ -123,17 +145,18 @@ _PATTERNS = [(route, _pattern(route.path)) for route in ROUTES]
 async def _route(request: Request, guard: Guard) -> None:
     path, method = request.scope["path"], request.scope["method"]
     found = [(route, match) for route, pattern in _PATTERNS if (match := pattern.fullmatch(path))]
-    if any(route.is_public for route, _ in found) or not path.startswith("/api"):
+    is_public = any(route.is_public for route, _ in found if route.method == method)
+    if is_public or not path.startswith("/api"):
         guard.public(request.scope)
     else:
-        guard.operator(request.scope)
+        request = replace(request, session=guard.operator(request.scope))
         request.seen()
     if not found:
         raise _unknown(path)
     for route, match in found:
         if route.method == method:
             names = dict(zip(PATH_PART.findall(route.path), match.groups(), strict=True))
-            await route.handler(Request(request.site, request.scope, request.receive, request.reply, names))
+            await route.handler(replace(request, names=names))
             return
     allowed = ", ".join(route.method for route, _ in found)
     raise Wrong(405, f"{method} {path}: the method must be {allowed}", allow=allowed)
@@ -146,7 +169,7 @@ def _unknown(path: str) -> Wrong:
     return Wrong(404, f"nothing at {path}; {hint}", "not_found", nearest=near)
 
 
-async def _fail(reply: Reply, error: Exception) -> None:
+async def _fail(reply: Reply, error: Exception, is_head: bool) -> None:
     """Say what is wrong; on a stream that has begun nothing can be said any more."""
     wrong = explained(error)
     if wrong is None:
@@ -159,24 +182,11 @@ async def _fail(reply: Reply, error: Exception) -> None:
     headers = [(b"cache-control", b"no-store")]
     if wrong.status == 405:
         headers.append((b"allow", str(wrong.more["allow"]).encode()))
+    if is_head:  # a head alone would wait for a body to go with
+        headers.append((b"connection", b"close"))
     if wrong.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(after := wrong.more.get("retry_after_s"), float):
         headers.append((b"retry-after", str(ceil(after)).encode()))
     told = {"message": wrong.message, "category": wrong.category, **wrong.more}
     await reply.json(wrong.status, encode({"error": told}), *headers)
-
-
-async def _welcome(guard: Guard, scope: Scope, send: Send) -> None:
-    try:
-        guard.public(scope)
-        status, body = 200, WELCOME.encode()
-    except Denied as denied:
-        status, body = denied.status, f"{denied}\n".encode()
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        SAFE,
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""Calls over the operator's API: found, started, shown, cancelled."""
+"""Calls over the operator's API: found, started, run once more, shown, cancelled."""
 
 from collections.abc import Iterable
 
@@ -11,11 +11,12 @@ from afoot.engine.live import Live
 from afoot.engine.recovery import recall
 from afoot.errors import UnknownName
 from afoot.serve.follow import Follow, follow
+from afoot.serve.forecast import foreseen
 from afoot.serve.request import Request, Wrong, choice, number
 from afoot.serve.site import Site
 from afoot.serve.view import CallView, full, line, view
 
-STATES = ("live", *(state.value for state in State))
+STATES = ("live", "waiting", *(state.value for state in State))
 OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
 MOST = 500  # calls on a page
 TIES = 100  # calls of one moment that a page may have more, so that none falls between two pages
@@ -36,6 +37,12 @@ class Start(Struct, frozen=True, forbid_unknown_fields=True):
     arguments: Raw | UnsetType = UNSET
     idle_s: float | None = None
     ceiling_s: float | None = None
+
+
+class Rerun(Struct, frozen=True, forbid_unknown_fields=True):
+    """The same tool once more, with the same arguments or with these."""
+
+    arguments: Raw | UnsetType = UNSET
 
 
 class Cancel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +71,7 @@ async def index(request: Request) -> None:
 async def find(site: Site, query: Query) -> list[CallView]:
     """Calls of the history and those that live, as one list."""
     now = site.engine.clock.now()
-    living = {live.call.id: view(live.call, now, live.heard) for live in site.engine.calls()}
+    living = {live.call.id: foreseen(site.engine, live, now) for live in site.engine.calls()}
     found = [one for key, one in living.items() if _fits(one, query) and _holds(site.engine[key], query.text)]
     if query.state in ("", "finished"):
         # The history has older values of calls that live, so it is asked for as many more.
@@ -104,6 +111,20 @@ async def start(request: Request) -> None:
         await follow(request, live, Follow())
 
 
+async def rerun(request: Request) -> None:
+    """Start a new call of the same tool, linked to this one, and approved anew."""
+    want = await request.body(Rerun)
+    site = request.site
+    before = (await resolve(site, request.names["id"])).call
+    arguments = before.opened.arguments if want.arguments is UNSET else want.arguments
+    start = Start(before.opened.tool, arguments or Raw(b"{}"))
+    _check(start, bytes(arguments or b"{}"), site.settings.max_arguments_bytes)
+    live = site.engine.submit(Submission(start.tool, arguments or Raw(b"{}"), "operator", rerun_of=before.id))
+    await site.recorded()  # what is acknowledged is not lost (H1)
+    place = (b"location", f"/api/calls/{live.call.id}".encode())
+    await request.answer(202, view(live.call, site.engine.clock.now()), place)
+
+
 async def show(request: Request) -> None:
     """One call with everything that is known of it."""
     request.query()
@@ -111,9 +132,8 @@ async def show(request: Request) -> None:
     live = await resolve(request.site, request.names["id"])
     call = live.call
     samples = await engine.journal.samples(call.id)
-    if samples and call.id not in engine:  # facts alone do not tell how far it came
-        call.latest, call.readings = samples[-1].reading, samples[-1].number
-    await request.answer(200, full(call, samples, engine.clock.now()))
+    now = engine.clock.now()
+    await request.answer(200, foreseen(engine, live, now, full(call, samples, now)))
 
 
 async def cancel(request: Request) -> None:
@@ -163,7 +183,9 @@ def _comparable(name: str, ids: Iterable[str]) -> list[str]:
 
 
 def _fits(one: CallView, query: Query) -> bool:
-    state_fits = query.state in ("", one.state) or (query.state == "live" and one.state != "finished")
+    # A call that waits is live, whatever its state: waiting is none of them.
+    also = {"live": one.state != "finished", "waiting": one.waiting is not None}
+    state_fits = query.state in ("", one.state) or also.get(query.state, False)
     return (
         state_fits
         and query.tool in ("", one.tool)

@@ -13,9 +13,11 @@ from afoot.core.ports import Handle
 from afoot.engine.engine import Submission
 from afoot.engine.live import Follower, Live
 from afoot.errors import CallerError
+from afoot.observe.eta import LEAST_S
 from afoot.serve import patience
 from afoot.serve.desk import attend, is_errand
-from afoot.serve.frames import advance, beside, catch_up, flush, is_staged, show
+from afoot.serve.forecast import usual_s
+from afoot.serve.frames import advance, ahead, beside, catch_up, flush, is_staged, show
 from afoot.serve.manner import Manner, Outlet
 from afoot.serve.site import Site
 from afoot.wire import messages
@@ -30,8 +32,9 @@ class Conversation:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_sent", "_settled", "_timer", "begun", "below", "bell", "caller", "due", "extra", "is_brief", "live",
-        "manner", "missed", "outlet", "round", "series", "site", "stages", "stopped", "told", "waits", "want",
+        "_sent", "_settled", "_timer", "begun", "below", "bell", "caller", "due", "extra", "foretells",
+        "is_brief", "live", "manner", "missed", "outlet", "round", "series", "site", "stages", "stopped",
+        "told", "waits", "want",
     )  # fmt: skip
 
     live: Live
@@ -57,6 +60,7 @@ class Conversation:
         self._settled = False
         self._timer: Handle | None = None
         self.begun = self._sent = site.engine.clock.now()
+        self.foretells = self.begun + LEAST_S  # from when on the caller is told again how long it still takes
 
     def open(self, headers: Mapping[str, str] | None = None) -> None:
         """Open the call that is wanted; raises Fault."""
@@ -165,12 +169,12 @@ class Conversation:
         taken = follower.take()
         frames, asked, self.extra = self.extra, list[Question](), list[bytes]()
         self.missed += taken.gap
-        last: bytes | None = None
-        token = self.want.token
+        last, token = None, self.want.token
         for item in taken.items:
             if isinstance(item, Reading) and isinstance(token, int | str):
                 meta = None if self.told else FrameMeta(self.live.call.id)  # as in `advance`
                 meta = meta if self.live.below is None else beside(self, meta)
+                meta = meta if item.at < self.foretells else ahead(self, item.at, meta)
                 frames.append(messages.progress(token, self.series, item, meta))
                 self.told, self.stages = True, False
             elif type(item) not in _SILENT or self.stages:
@@ -227,7 +231,7 @@ class Conversation:
         if now >= self._sent + min(settings.notice_s, settings.keepalive_s):  # as `_arm` reckons, to the bit
             frames: list[bytes] = []
             if now - self.live.call.opened.at >= QUIET_S:
-                told = notice(self.live.call, now, self.live.heard)
+                told = notice(self.live.call, now, self.live.heard, usual_s(self.live))
                 advance(self, told, messages.told(told, self.live.call, False), frames)
             if frames:
                 await self.outlet.send(frames)

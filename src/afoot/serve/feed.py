@@ -13,12 +13,15 @@ from msgspec.structs import replace
 
 from afoot.core.facts import NOTHING, Entry, Finished, Opened, Reading, Reported, Result
 from afoot.engine.bell import Bell
-from afoot.engine.live import Live
+from afoot.engine.live import SAMPLE_S, Live
 from afoot.engine.watch import KEPT, Watcher
 from afoot.errors import StoreError
+from afoot.observe.eta import Eta
 from afoot.serve.asgi import Leaving
+from afoot.serve.forecast import UNKNOWN, Outlook, foreseen, outlook
 from afoot.serve.request import Request
-from afoot.serve.view import CallView, QuestionView, asked, encode, view
+from afoot.serve.site import Site
+from afoot.serve.view import CallView, QuestionView, asked, encode
 from afoot.wire import sse
 
 HZ = 20
@@ -34,16 +37,20 @@ class Snapshot(Struct, frozen=True):
     pos: int
     version: str
     degraded: str | None
+    keepalive_s: float  # a stream that is silent for longer is dead
     calls: list[CallView]
     questions: list[QuestionView]
 
 
 class Seen(Struct, frozen=True):
-    """The newest reading of a call; `readings` counts them all."""
+    """The newest reading of a call, if it has one, and what is expected; `readings` counts them all."""
 
     call: str
-    reading: Reading
+    reading: Reading | None
     readings: int
+    eta: Eta | None = None
+    rate: float | None = None
+    stalled: bool = False
 
 
 class Changes(Struct, frozen=True):
@@ -55,6 +62,12 @@ class Changes(Struct, frozen=True):
     degraded: str | None
 
 
+async def snapshot(request: Request) -> None:
+    """What there is now, as the stream begins with it; its place in the stream is EPOCH:POS."""
+    request.query()
+    await request.answer(200, _present(request.site))
+
+
 async def events(request: Request) -> None:
     """Stream everything until the watcher leaves or the gateway closes."""
     given = request.query("after")
@@ -63,16 +76,18 @@ async def events(request: Request) -> None:
     bell = Bell()
     leaving = Leaving(request.receive, reply, bell.ring)
     site.bells.append(bell)
+    site.watching[request.session] += 1
     try:
         feed = _Feed(request, bell)
         with feed.watcher:
             await feed.begin(last)
-            while not reply.gone and site.engine.closing is None:
+            while not reply.gone and site.engine.closing is None and request.is_let_in:
                 request.seen()  # whoever watches
                 await feed.turn()
         if not reply.gone:
             await reply.finish((), None)
     finally:
+        site.watching[request.session] -= 1
         site.bells.remove(bell)
         leaving.close()
 
@@ -89,6 +104,9 @@ class _Feed:
         self._pos = 0
         self._sent: dict[str, int] = {}  # by call: the last fact it was sent
         self._numbers: dict[str, int] = {}  # by call: how many readings it knows of
+        self._ahead: dict[
+            str, tuple[float, Outlook]
+        ] = {}  # by call: what it knows to be expected, and since when
         self._ended: list[Live] = []  # since the last frame: their last readings are due
         self._unrecorded: deque[Entry] = deque(maxlen=KEPT)  # facts that the journal cannot have yet
         self._quiet_since = self._engine.clock.now()
@@ -145,21 +163,15 @@ class _Feed:
 
     def _snapshot(self) -> bytes:
         engine = self._engine
-        now, calls = engine.clock.now(), [live.call for live in engine.calls()]
         self._pos = engine.journal.position
-        self._sent = {call.id: call.seq for call in calls}
-        self._numbers = {call.id: call.readings for call in calls}
-        snapshot = Snapshot(
-            now, engine.journal.epoch, self._pos, self._site.version, engine.recorder.degraded,
-            [view(call, now) for call in calls],
-            [one for call in calls for one in asked(call)],
-        )  # fmt: skip
-        return sse.frame(encode(snapshot), "snapshot", f"{engine.journal.epoch}:{self._pos}")
+        self._sent = {live.call.id: live.call.seq for live in engine.calls()}
+        self._numbers = {live.call.id: live.call.readings for live in engine.calls()}
+        return sse.frame(encode(_present(self._site)), "snapshot", f"{engine.journal.epoch}:{self._pos}")
 
     async def _changes(self, now: float) -> bytes:
         before = self._pos
         facts = [Raw(encode(_cut(entry))) for entry in await self._facts() if self._is_new(entry)]
-        readings = list(self._readings())
+        readings = list(self._readings(now))
         if not facts and not readings:
             return b""
         place = f"{self._engine.journal.epoch}:{self._pos}" if self._pos > before else ""
@@ -192,14 +204,40 @@ class _Feed:
         self._sent[entry.call] = entry.seq
         return True
 
-    def _readings(self) -> Iterator[Seen]:
-        known = self._numbers
-        calls = {live.call.id: live.call for live in (*self._engine.calls(), *self._ended)}
+    def _readings(self, now: float) -> Iterator[Seen]:
+        """Of each call that has read further, or of which something else is expected than was."""
+        numbers, known = self._numbers, self._ahead
+        calls = {live.call.id: live for live in (*self._engine.calls(), *self._ended)}
         self._ended = []
-        self._numbers = {call.id: call.readings for call in calls.values()}
-        for call in calls.values():
-            if call.readings != known.get(call.id, 0) and call.latest is not None:
-                yield Seen(call.id, call.latest, call.readings)
+        self._numbers = {name: live.call.readings for name, live in calls.items()}
+        self._ahead = {name: self._expected(live, now, known.get(name)) for name, live in calls.items()}
+        for name, live in calls.items():
+            call, ahead = live.call, self._ahead[name][1]
+            has_read = call.readings != numbers.get(name, 0) and call.latest is not None
+            if has_read or (call.end is None and _differ(ahead, known.get(name, (0.0, UNKNOWN))[1])):
+                yield Seen(name, call.latest, call.readings, ahead.eta, ahead.rate, ahead.stalled)
+
+    def _expected(self, live: Live, now: float, known: tuple[float, Outlook] | None) -> tuple[float, Outlook]:
+        """What is expected of a call; looked at once a second, as often as its readings are."""
+        if known is not None and now - known[0] < SAMPLE_S and live.call.end is None:
+            return known
+        return now, outlook(self._engine, live, now)
+
+
+def _present(site: Site) -> Snapshot:
+    engine = site.engine
+    now, calls = engine.clock.now(), engine.calls()
+    return Snapshot(
+        now, engine.journal.epoch, engine.journal.position, site.version, engine.recorder.degraded,
+        site.settings.keepalive_s,
+        [foreseen(engine, live, now) for live in calls],
+        [one for live in calls for one in asked(live.call)],
+    )  # fmt: skip
+
+
+def _differ(ahead: Outlook, known: Outlook) -> bool:
+    """Whether it is news without a reading: it has stalled or goes on, or its end is in sight or no more."""
+    return ahead.stalled != known.stalled or (ahead.eta is None) != (known.eta is None)
 
 
 def _cut(entry: Entry) -> Entry:

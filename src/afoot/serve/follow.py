@@ -8,7 +8,9 @@ from afoot.core.facts import Entry, Fact, Finished, Opened, Reading, Sample, Sta
 from afoot.engine.bell import Bell
 from afoot.engine.live import Follower, Live
 from afoot.errors import StoreError
+from afoot.observe.eta import Eta
 from afoot.serve.asgi import Leaving
+from afoot.serve.forecast import forecast
 from afoot.serve.request import Request, Wrong
 from afoot.serve.view import ReadingEvent, encode
 from afoot.wire import sse
@@ -47,7 +49,7 @@ async def follow(request: Request, live: Live, want: Follow) -> None:
         with site.engine.follow(live, bell.ring, site.settings.progress_hz) as follower:
             stream = _Stream(request, follower, want)
             await stream.past()
-            while want.live and not (stream.is_over or reply.gone):
+            while want.live and not (stream.is_over or reply.gone) and request.is_let_in:
                 await site.bell_or_beat(bell)
                 request.seen()  # whoever reads along
                 await stream.present()
@@ -76,14 +78,15 @@ class _Stream:
 
     def __init__(self, request: Request, follower: Follower, want: Follow) -> None:
         self._reply = request.reply
-        self._journal = request.site.engine.journal
+        self._engine = request.site.engine
+        self._journal = self._engine.journal
         self._follower = follower
         self._want = want
         self._id = follower.live.call.id
-        self._clock = request.site.engine.clock
+        self._clock = self._engine.clock
         self._beat_s = request.site.settings.keepalive_s
         self._sent = 0.0
-        self._is_new = self._id in request.site.engine
+        self._is_new = self._id in self._engine
         self.is_over = False
 
     async def past(self) -> None:
@@ -111,9 +114,10 @@ class _Stream:
         if taken.gap:
             frames += [self._fact(one) for one in await self._facts(before, before + taken.gap)]
         seq = before + taken.gap
+        eta = forecast(self._engine, self._follower.live, self._clock.now())
         for item in _in_order(taken.items):
             if isinstance(item, Reading):
-                frames.append(self._reading(item))
+                frames.append(self._reading(item, eta=eta))
             else:
                 seq += 1
                 frames.append(self._fact(Entry(self._id, seq, item)))
@@ -162,5 +166,5 @@ class _Stream:
         self.is_over = self.is_over or type(entry.fact) is Finished
         return sse.frame(encode(entry), "fact", f"{self._journal.epoch}:{entry.seq}")
 
-    def _reading(self, reading: Reading, left_out: int = 0) -> bytes:
-        return sse.frame(encode(ReadingEvent(self._id, reading, left_out)), "reading")
+    def _reading(self, reading: Reading, left_out: int = 0, eta: Eta | None = None) -> bytes:
+        return sse.frame(encode(ReadingEvent(self._id, reading, left_out, eta)), "reading")

@@ -6,7 +6,8 @@ from msgspec import UNSET
 
 from afoot.core.facts import Answered, Asked, Fact, Logged, Question, Reading, Reported
 from afoot.core.notices import stages
-from afoot.engine.live import Follower, Live
+from afoot.engine.live import SAMPLE_S, Follower, Live
+from afoot.serve.forecast import forecast
 from afoot.wire import messages
 from afoot.wire.messages import FrameMeta, ProgressMeta, Wanted
 
@@ -43,6 +44,8 @@ def advance(talk: "Conversation", reading: Reading, meta: FrameMeta | None, fram
         talk.stages = False
     if talk.live.below is not None:
         meta = beside(talk, meta)
+    if reading.at >= talk.foretells:
+        meta = ahead(talk, reading.at, meta)
     frames.append(messages.progress(token, talk.series, reading, meta))
 
 
@@ -54,6 +57,17 @@ def beside(talk: "Conversation", meta: FrameMeta | None) -> FrameMeta | None:
         meta = meta or FrameMeta()
         meta.progress = meta.progress or ProgressMeta()
         meta.progress.children = changed
+    return meta
+
+
+def ahead(talk: "Conversation", now: float, meta: FrameMeta | None) -> FrameMeta | None:
+    """The same, with how long the call still takes, if that is known (P9)."""
+    talk.foretells = now + SAMPLE_S
+    eta = forecast(talk.site.engine, talk.live, now)
+    if eta is not None:
+        meta = meta or FrameMeta()
+        meta.progress = meta.progress or ProgressMeta()
+        meta.progress.eta_s = eta.low_s, eta.high_s
     return meta
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from afoot.serve.admission import Admission
 from afoot.serve.asgi import Scope, header
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -29,6 +30,7 @@ class Guard(Struct, frozen=True):
     origins: frozenset[str]  # besides our own
     mcp_token: str = ""
     operator_token: str = ""
+    admission: Admission | None = None  # browsers that were let in
 
     def mcp(self, scope: Scope) -> None:
         """May this request reach `/mcp`? Raises Denied."""
@@ -54,12 +56,24 @@ class Guard(Struct, frozen=True):
         self._host(scope)
         self._own_site(scope)
 
-    def operator(self, scope: Scope) -> None:
-        """May this request reach the operator's API? Raises Denied."""
+    def operator(self, scope: Scope) -> str:
+        """May this request reach the operator's API? Gives the session it is of, if any. Raises Denied."""
         self._host(scope)
         self._own_site(scope)
-        if not self._bears(scope, self.operator_token):
+        if self._bears(scope, self.operator_token):
+            return ""
+        token = _bearer(scope)
+        session = self.admission.find(token) if self.admission is not None and token else None
+        if session is None:
             raise Denied(401, "the operator's token is needed: Authorization: Bearer …")
+        return session.id
+
+    def link(self, scope: Scope, origin: str) -> None:
+        """May this request become the link of the extension with this origin? Raises Denied."""
+        self._host(scope)
+        given = _text(scope, b"origin")
+        if given != origin:
+            raise Denied(403, f"origin {given} is not the extension's")
 
     def _own_site(self, scope: Scope) -> None:
         origin = _text(scope, b"origin")
@@ -78,14 +92,18 @@ class Guard(Struct, frozen=True):
         return origin.removeprefix("http://").removeprefix("https://").lower() in self.hosts
 
     def _bears(self, scope: Scope, *tokens: str) -> bool:
-        sent = header(scope, b"authorization") or b""
-        bearer = sent[7:].strip() if sent[:7].lower() == b"bearer " else b""
+        bearer = _bearer(scope)
         return any(token and hmac.compare_digest(bearer, token.encode()) for token in tokens)
 
 
 def hosts(port: int, named: Iterable[str]) -> frozenset[str]:
     """The Host headers that mean us."""
     return frozenset([f"{name}:{port}" for name in LOOPBACK] + [name.lower() for name in named])
+
+
+def _bearer(scope: Scope) -> bytes:
+    sent = header(scope, b"authorization") or b""
+    return sent[7:].strip() if sent[:7].lower() == b"bearer " else b""
 
 
 def _text(scope: Scope, name: bytes) -> str | None:

@@ -119,7 +119,7 @@ class Http:
         self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope.get("method") == "HEAD":
+        if scope.get("method") == "HEAD" and scope["path"] == "/mcp":
             await self._head(send)
             return
         if scope["type"] != "http" or scope["path"] != "/mcp":
@@ -234,7 +234,7 @@ class Joined:
 
     def __init__(self, transport: Any) -> None:
         self._head = b""
-        self._transport = transport
+        self._transport = self.plain = transport
         self._write = transport.write
         self.is_closing: Callable[[], bool] = transport.is_closing
 

@@ -100,8 +100,9 @@ async def relay(site: Site, ear: Ear, outlet: Outlet, render: Render) -> None:
 
 
 def _for(site: Site, terms: dict[str, Any]) -> dict[str, Any]:
-    """How long a list holds: not at all while a server has yet to say what it has."""
-    return terms if site.library.is_known else {**terms, "ttlMs": 0}
+    """How long a list holds: not at all while a server has yet to say what it has, or tabs come and go."""
+    is_lasting = site.library.is_known and not (site.browser is not None and site.browser.is_used)
+    return terms if is_lasting else {**terms, "ttlMs": 0}
 
 
 async def _subscribe(site: Site, wanted: Filter, ear: Ear) -> None:

@@ -2,16 +2,19 @@
 
 import jsonschema_rs
 from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec.structs import replace
 
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Question
 from afoot.engine import review
+from afoot.engine.engine import Engine
+from afoot.engine.live import Live
 from afoot.engine.questions import ACTIONS
-from afoot.errors import ToolError, UnknownName
+from afoot.errors import AlreadyAnswered, ToolError, UnknownName
 from afoot.serve.calls import resolve
 from afoot.serve.request import Request, Wrong, choice
 from afoot.serve.site import Site
-from afoot.serve.view import QuestionView, asked, view
+from afoot.serve.view import QuestionView, asked, question, view
 
 
 class Questions(Struct, frozen=True):
@@ -21,17 +24,27 @@ class Questions(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True, forbid_unknown_fields=True):
-    """An answer: accept with content, decline, or cancel."""
+    """An answer: accept with content, decline, or cancel; `digest`: to exactly what was displayed."""
 
     action: str = "accept"
     content: Raw | UnsetType = UNSET
+    digest: str = ""
 
 
 async def index(request: Request) -> None:
     """The open questions of all calls."""
     request.query()
-    found = [one for live in request.site.engine.calls() for one in asked(live.call)]
+    engine = request.site.engine
+    found = [reviewed(engine, live, one) for live in engine.calls() for one in asked(live.call)]
     await request.answer(200, Questions(sorted(found, key=lambda one: one.asked)))
+
+
+def reviewed(engine: Engine, live: Live, seen: QuestionView) -> QuestionView:
+    """An approval with whose tool it is, and what has changed since it was last approved."""
+    if seen.kind != review.KIND or not review.is_own(live.call.questions[seen.id]):
+        return seen
+    changed = engine.policy.past.changed(live.tool, live.call.arguments)
+    return replace(seen, source=live.tool.source, changed=changed)
 
 
 async def answer(request: Request) -> None:
@@ -42,9 +55,19 @@ async def answer(request: Request) -> None:
     call, name = await _meant(site, request.names["id"])
     if call.id not in site.engine or call.is_finished:
         raise _closed(call, name)
+    if (
+        said.digest
+        and name in call.open
+        and (now := question(call, call.questions[name])).digest != said.digest
+    ):
+        raise Wrong(
+            409, f"question {name!r} is not what was displayed; look at it again", "refused", question=now
+        )
     content = NOTHING if said.content is UNSET else said.content
     try:
         site.engine.answer(name, Answer(said.action, content, "operator"))
+    except AlreadyAnswered:
+        raise _closed(call, name) from None
     except ToolError as error:
         if error.category == "refused":
             raise Wrong(409, error.message, error.category) from None
@@ -95,4 +118,5 @@ def _closed(call: Call, name: str) -> Wrong:
         outcome = call.end.outcome if call.end else "over"
         return Wrong(409, f"question {name!r} is closed: its call is over ({outcome})", "refused")
     said = f"{first.answer.action}, by {first.answer.by}"
-    return Wrong(409, f"question {name!r} was already answered: {said}", "refused")
+    text = f"question {name!r} was already answered: {said}"
+    return Wrong(409, text, "refused", question=question(call, call.questions[name]))

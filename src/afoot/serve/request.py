@@ -42,6 +42,7 @@ class Request(Struct, frozen=True):
     receive: Receive
     reply: Reply
     names: Mapping[str, str]
+    session: str = ""  # of the browser that asks; nothing if it bears the operator's own token
 
     def query(self, *known: str) -> dict[str, str]:
         """The query's parameters; raises Wrong for one that is not known."""
@@ -72,6 +73,12 @@ class Request(Struct, frozen=True):
         """An operator is at work, and could be asked (A1)."""
         engine = self.site.engine
         engine.policy.seen = engine.clock.now()
+
+    @property
+    def is_let_in(self) -> bool:
+        """Whether the asker may still be answered: a session may end while its stream is open."""
+        admission = self.site.admission
+        return not self.session or (admission is not None and admission.has(self.session))
 
     def header(self, name: bytes) -> str:
         """A header's text, or nothing."""
@@ -128,7 +135,7 @@ def explained(error: Exception) -> Wrong | None:
             return None
 
 
-_TOKEN = "(the file `token` in the state folder has it, `afoot serve --json` prints it)"
+_TOKEN = "(the file `token` in the state folder has it; `afoot console` logs a browser in)"
 
 
 def _is_empty(scope: Scope) -> bool:

@@ -1,8 +1,9 @@
 """What every surface of one gateway shares."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, Struct, field, json
 
 from afoot.config import Settings
 from afoot.engine.bell import Bell
@@ -10,7 +11,10 @@ from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall
 from afoot.errors import CallerError, Refused, UnknownName
+from afoot.providers.browser.browser import Browser
+from afoot.providers.browser.link import Lines
 from afoot.providers.servers import Servers
+from afoot.serve.admission import Admission
 from afoot.serve.callers import Callers
 from afoot.serve.shelf import Library, Shelf
 from afoot.wire import bookmark, headers
@@ -37,10 +41,14 @@ class Site(Struct):
     info: Raw = Raw()  # who we are, encoded
     mirrored: dict[str, list[headers.Mirror]] = {}  # by tool digest
     servers: Servers | None = None
+    browser: Browser | None = None
+    lines: Lines | None = None  # browsers that the extension connects
     problems: list[str] = []  # what is wrong with the settings that were read last
     shelves: Callable[[], Sequence[Shelf]] = tuple  # the servers there are now
     all_shelves: Library | None = None
     all_callers: Callers | None = None
+    watching: Counter[str] = field(default_factory=Counter)  # streams of everything, by session
+    admission: Admission | None = None  # browsers that the operator let in
     began: float = 0.0
 
     def __post_init__(self) -> None:

@@ -1,23 +1,27 @@
 """A call and a question as JSON: one form, in the API and on the command line."""
 
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from afoot.core.call import Call
-from afoot.core.facts import Answer, CancelRequested, Question, Reading, Result, Sample
+from afoot.core.facts import Answered, CancelRequested, Hindered, Question, Reading, Result, Sample
 from afoot.core.notices import is_stalled, waiting_on
 from afoot.core.ports import Row
 from afoot.engine import review
+from afoot.engine.approved import Changed
+from afoot.observe.eta import Eta
 
 
 class AnswerView(Struct, frozen=True):
-    """What was answered, and by whom."""
+    """What was answered, by whom and when."""
 
     action: str
     content: Raw | UnsetType
     by: str
+    at: float
 
 
 class ResultView(Struct, frozen=True):
@@ -71,6 +75,9 @@ class QuestionView(Struct, frozen=True):
     arguments: Raw | UnsetType = UNSET
     why: str | UnsetType = UNSET
     choices: list[Choice] | UnsetType = UNSET
+    source: str | UnsetType = UNSET  # the page or plugin whose tool it is; only in the list of questions
+    changed: Changed | None | UnsetType = UNSET  # since it was last approved; only in the list of questions
+    digest: str = ""  # of all that is shown here: an answer may name it, and holds for nothing else (A6)
 
 
 class CallView(Struct, frozen=True):
@@ -104,6 +111,12 @@ class CallView(Struct, frozen=True):
     samples: list[Sample] | UnsetType = UNSET
     stalled: bool = False  # alive, but not advancing
     approved: str | UnsetType = UNSET  # user, allowlist, auto, none
+    hindered: Hindered | None = None  # what slows or stops it, and what to do
+    rerun_of: str | None | UnsetType = UNSET  # the call that was wanted once more
+    eta: Eta | None = None  # the seconds it still takes, at least and at most
+    rate: float | None = None  # what it does a second
+    reported: float | None = None  # when it last advanced, of a call that lives
+    parent: str | None | UnsetType = UNSET  # the call that made it
 
 
 class ReadingEvent(Struct, frozen=True, omit_defaults=True):
@@ -112,6 +125,7 @@ class ReadingEvent(Struct, frozen=True, omit_defaults=True):
     call: str
     reading: Reading
     left_out: int = 0
+    eta: Eta | None = None  # of a reading that is new
 
 
 def view(call: Call, now: float, heard: float = 0.0) -> CallView:
@@ -127,6 +141,8 @@ def view(call: Call, now: float, heard: float = 0.0) -> CallView:
         round(max(0.0, (end.at if end else now) - opened.at), 3),
         waiting_on(call), [question(call, one) for one in call.open.values() if one.kind != "below"],
         call.attempt, call.seq, call.readings, stalled=is_stalled(call, now, heard), approved=call.approved,
+        hindered=call.hindered, rerun_of=opened.rerun_of or None, parent=opened.parent,
+        reported=latest.at if latest else None,
     )  # fmt: skip
 
 
@@ -166,8 +182,8 @@ def question(call: Call, asked: Question) -> QuestionView:
         asked.id, call.id, call.opened.tool, asked.key, asked.kind, asked.message,
         at, at + call.opened.limits.answer_s,
         body if is_form else UNSET, UNSET if is_form else body,
-        _answer(answered.answer) if answered else UNSET, call.opened.server, call.opened.caller,
-        asked.to or None,
+        _answer(answered) if answered else UNSET, call.opened.server, call.opened.caller,
+        asked.to or None, digest=_digest(call, asked),
     )  # fmt: skip
     if asked.kind != review.KIND:
         return seen
@@ -187,8 +203,17 @@ def asked(call: Call) -> list[QuestionView]:
     return [question(call, one) for one in found]
 
 
-def _answer(answer: Answer) -> AnswerView:
-    return AnswerView(answer.action, answer.content or UNSET, answer.by)
+def _digest(call: Call, asked: Question) -> str:
+    opened = call.opened
+    shown = (asked.id, asked.kind, opened.tool, opened.server, opened.digest, asked.message)
+    whole = sha256(msgspec.json.encode([one.encode(errors="replace") for one in shown]))
+    whole.update(bytes(asked.body) + b"\0" + bytes(call.arguments))
+    return whole.hexdigest()
+
+
+def _answer(answered: Answered) -> AnswerView:
+    said = answered.answer
+    return AnswerView(said.action, said.content or UNSET, said.by, answered.at)
 
 
 def _result(result: Result) -> ResultView:

@@ -95,6 +95,7 @@ class ProgressMeta(Struct, omit_defaults=True):
     data: Raw = NOTHING
     missed: int = 0  # facts this reader was too slow for; the history has them
     children: list[Child] = []  # calls below that have changed since the last frame
+    eta_s: tuple[float, float] | None = None  # the seconds that the call still takes: at least, at most
 
 
 class FrameMeta(Struct, omit_defaults=True):

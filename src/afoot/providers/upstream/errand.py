@@ -1,7 +1,6 @@
 """One tool call at a server, from its first request to its result: what it hears, asks, and gives back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
@@ -30,8 +29,6 @@ VISITS: Final = 20  # times that the same pages are waited for
 MARGIN_S: Final = 1.0  # of the time left, for the way back
 LOG_LINES: Final = 1000  # of one call; more are only counted
 LOG_LEVEL: Final = "info"
-
-Connect = Callable[[str], Awaitable[Connection]]
 
 
 class Errand:

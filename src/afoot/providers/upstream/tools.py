@@ -1,11 +1,8 @@
-"""A server's tools as ours: their limits, what is believed of their hints, and the check of arguments."""
+"""A server's tools as ours: their limits, and what is believed of their hints."""
 
 import hashlib
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Any
 
-import jsonschema_rs
 import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
@@ -13,8 +10,6 @@ from msgspec.structs import replace
 from afoot.config import Server
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
-from afoot.errors import ToolError
-from afoot.providers import schema as schemas
 from afoot.providers.upstream.record import Record
 from afoot.wire import headers
 from afoot.wire.headers import Mirror
@@ -96,36 +91,3 @@ def _offer(raw: Raw, definition: Definition, server: Server, limits: Limits, nam
         approval=server.approval,
     )
     return Offer(tool, bytes(definition.schema), headers.mirrors(bytes(raw)))
-
-
-def check(offer: Offer, arguments: Raw) -> None:
-    """The arguments must fit the tool's schema; raises ToolError.validation naming the fields (E4)."""
-    validator = _validator(offer.schema)
-    try:
-        given = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ToolError.validation(f"arguments: {error}") from None
-    if validator is None or validator.is_valid(given):
-        return
-    # Models like to say null for what they leave out; what is required is missed all the same.
-    said = {name: value for name, value in given.items() if value is not None}
-    problems = [_problem(error) for error in validator.iter_errors(said)]
-    if problems:
-        raise ToolError.validation(schemas.listed(problems))
-
-
-@lru_cache(maxsize=2048)
-def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
-    """None for a schema that cannot be used: then the server itself has to check. Nothing is fetched."""
-    try:
-        return jsonschema_rs.validator_for(msgspec.json.decode(schema), mask="the value", offline=True)
-    except Exception:  # any schema may come, and the library raises many things
-        return None
-
-
-def _problem(error: jsonschema_rs.ValidationError) -> str:
-    path = ["arguments", *map(str, error.instance_path)]
-    missing = getattr(error.kind, "property", None)
-    if isinstance(missing, str):
-        return ".".join([*path, missing]) + ": missing"
-    return ".".join(path) + f": {error.message}"

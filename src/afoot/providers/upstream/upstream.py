@@ -15,6 +15,7 @@ from afoot.config import Server
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Run, Start, Tool, Work
 from afoot.errors import RunnerDied, ToolError, UnknownName
+from afoot.providers.arguments import check
 from afoot.providers.upstream.carrier import Order
 from afoot.providers.upstream.carriers import Options, carrier_for
 from afoot.providers.upstream.connection import Connection
@@ -26,7 +27,7 @@ from afoot.providers.upstream.peer import Peer
 from afoot.providers.upstream.plain import Ask, Plain
 from afoot.providers.upstream.record import Record
 from afoot.providers.upstream.subscriptions import Subscriptions
-from afoot.providers.upstream.tools import Offer, check, limits_of
+from afoot.providers.upstream.tools import Offer, limits_of
 from afoot.wire import client, client_reading
 from afoot.wire.client import Tongue
 from afoot.wire.client_questions import tool_error
@@ -144,7 +145,7 @@ class Upstream:
         offer = self._offering.tools.get(tool)
         if offer is None:
             raise UnknownName("tool", tool, self._offering.tools)
-        check(offer, arguments)
+        check(offer.schema, arguments)
         return partial(self._work, offer, arguments if arguments else Raw(b"{}"))
 
     async def open(self) -> None:

@@ -1,0 +1,27 @@
+"""What is said of a call beside its progress: lines that its tool logs, and what slows or stops it."""
+
+from typing import TYPE_CHECKING
+
+from afoot.core.call import State
+from afoot.core.facts import Hindered, Logged
+
+if TYPE_CHECKING:
+    from afoot.engine.engine import Engine
+    from afoot.engine.live import Live
+
+LATE_LINES = 512  # after a call's end; a runaway tool fills no history
+
+
+def logged(engine: "Engine", live: "Live", text: str, level: str, logger: str) -> None:
+    """Its tool logged a line."""
+    live.late += live.call.end is not None
+    if live.call.started is not None and live.late <= LATE_LINES:
+        engine.commit(live, Logged(engine.clock.now(), text, level, logger))
+
+
+def hindered(engine: "Engine", live: "Live", attempt: int, by: str, hint: str) -> None:
+    """Something slows what it runs on, or no more; only what is new is a fact."""
+    call = live.call
+    before = "" if call.hindered is None else call.hindered.by
+    if call.state is State.RUNNING and call.attempt == attempt and by != before:
+        engine.commit(live, Hindered(engine.clock.now(), by, hint))

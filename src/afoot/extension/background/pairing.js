@@ -1,0 +1,58 @@
+// Reads how the gateway is reached from the file that `afoot browser` wrote beside the manifest.
+
+import { isSecretShaped } from "./proof.js";
+
+/** @typedef {{url: string, key: string}} Pairing */
+
+const LOOPBACK = new Set(["127.0.0.1", "localhost"]);
+
+/** There is no gateway to connect to; the message says what to do. */
+export class Unpaired extends Error {}
+
+/**
+ * The pairing as it is now: the gateway writes it anew when it starts.
+ * @param {string} address
+ * @returns {Promise<Pairing>}
+ * @throws {Unpaired}
+ */
+export async function readPairing(address) {
+  let text;
+  try {
+    text = await (await fetch(address, { cache: "no-store" })).text();
+  } catch {
+    throw new Unpaired("this folder has no pairing.json: run `afoot browser`, and load the folder it names");
+  }
+  return parsePairing(text);
+}
+
+/**
+ * @param {string} text
+ * @returns {Pairing}
+ * @throws {Unpaired}
+ */
+export function parsePairing(text) {
+  let found;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    throw new Unpaired("pairing.json is not JSON: run `afoot browser` again");
+  }
+  if (!isSecretShaped(found?.key)) {
+    throw new Unpaired("pairing.json has no key of 64 hex digits: run `afoot browser` again");
+  }
+  if (!isAddress(found.url)) {
+    throw new Unpaired("pairing.json names no gateway on this machine: run `afoot browser` again");
+  }
+  return { url: found.url, key: found.key };
+}
+
+/**
+ * Unencrypted only to this machine.
+ * @param {unknown} text
+ * @returns {boolean}
+ */
+function isAddress(text) {
+  if (typeof text !== "string" || !URL.canParse(text)) return false;
+  const url = new URL(text);
+  return url.protocol === "wss:" || (url.protocol === "ws:" && LOOPBACK.has(url.hostname));
+}

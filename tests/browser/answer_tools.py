@@ -1,0 +1,101 @@
+"""Tools that ask a person in every way there is, and give every kind of content."""
+
+import asyncio
+from base64 import b64decode
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+import afoot
+from afoot import Content, Context
+
+DOT: Final = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
+FORM: Final = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "minLength": 2, "maxLength": 40},
+        "mail": {"type": "string", "format": "email"},
+        "age": {"type": "integer", "minimum": 18},
+        "sure": {"type": "boolean", "default": True},
+        "colour": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "g"}]},
+        "days": {"type": "array", "items": {"type": "string", "enum": ["mo", "tu", "we"]}, "default": ["tu"]},
+    },
+    "required": ["name", "age"],
+}  # fmt: skip
+
+
+class Box(BaseModel):
+    """Something with two sides."""
+
+    width: int
+    label: str | None = None
+
+
+@afoot.tool
+async def book(ctx: Context) -> dict[str, Any]:
+    """Ask for everything a form can ask for."""
+    reply = await ctx.ask("Who comes, and when? <b>bold</b>", FORM)
+    return {"action": reply.action, "content": reply.content}
+
+
+@afoot.tool(destructive=True)
+async def erase(path: str, force: bool = False) -> str:
+    """Erase a file."""
+    return f"erased {path}, {force}"
+
+
+@afoot.tool(destructive=True)
+async def burn(path: str, more: dict[str, Any]) -> str:
+    """Burn a file."""
+    return f"burnt {path}, {len(more)}"
+
+
+@afoot.tool(destructive=True)
+async def pack(boxes: list[Box], limit: int | None = None) -> str:
+    """Pack boxes."""
+    return f"{len(boxes)} boxes, {limit}"
+
+
+@afoot.tool
+async def ask_folders(ctx: Context) -> str:
+    """Ask what only the caller can tell."""
+    return str(await ctx.roots())
+
+
+@afoot.tool
+async def step(n: int = 5, fail: bool = False, step_s: float = 0.05, ctx: Context | None = None) -> str:
+    """Take steps, and perhaps stumble."""
+    for number in range(n):
+        if ctx:
+            ctx.report(number + 1, n, f"step {number + 1}")
+        await asyncio.sleep(step_s)
+    if fail:
+        raise afoot.ToolError.unavailable("the floor gave way")
+    return "there"
+
+
+@afoot.tool
+async def show(kind: str) -> Any:
+    """Give some kind of content."""
+    hostile = "<img src=x onerror='globalThis.owned = true'>\x1b[31m\u202egnp.exe\x00"
+    if kind == "table":
+        return [{"name": hostile, "size": 1}, {"name": "b", "size": 2}]
+    if kind == "long":
+        return "0123456789abcdef" * 40_000
+    if kind == "deep":
+        return {"a": {"b": {"c": {"d": [1, {"e": hostile}]}}}, "big": 12345678901234567890}
+    return hostile
+
+
+@afoot.tool
+async def show_media() -> list[Content]:
+    """Give an image, a sound, links and an embedded resource."""
+    return [
+        Content.image(b64decode(DOT)),
+        Content.audio(b"RIFF", "audio/wav"),
+        Content.link("https://example.com:8443/x", "a page"),
+        Content.link("javascript:globalThis.owned = true", "a trap"),
+        Content.resource("file:///notes", text="inside", mime="text/plain"),
+    ]

@@ -1,0 +1,74 @@
+"""Tools that a person watches in the console: steady, silent, asking, hostile; and trees of them."""
+
+import asyncio
+
+import afoot
+from afoot import Context
+
+HOSTILE = "<img src=x onerror=alert(1)> \x1b[31mred \u202eexe.txt\u200b 👩‍👩‍👧 " + "long " * 40
+
+
+@afoot.tool(ceiling=600)
+async def export_pages(n: int = 120, first: int = 0, step_s: float = 0.05, ctx: Context | None = None) -> str:
+    """Export pages, one after the other."""
+    for page in range(first, n):
+        if ctx:
+            ctx.report(page, n, f"page {page}")
+        await asyncio.sleep(step_s)
+    return f"{n} pages"
+
+
+@afoot.tool(ceiling=600)
+async def wait_for_index(sleep_s: float = 60.0, ctx: Context | None = None) -> str:
+    """Wait, and say nothing but that it waits."""
+    if ctx:
+        ctx.report(message="waiting for the index")
+    end = asyncio.get_running_loop().time() + sleep_s
+    while (left_s := end - asyncio.get_running_loop().time()) > 0:
+        await asyncio.sleep(min(5.0, left_s))
+        if ctx:
+            ctx.alive()
+    return "there"
+
+
+@afoot.tool
+async def break_off(ctx: Context) -> str:
+    """Get somewhere, and fail."""
+    ctx.report(3, 10, "row 3")
+    raise afoot.ToolError.unavailable("the database went away")
+
+
+@afoot.tool
+async def ask_which(ctx: Context) -> str:
+    """Ask for a colour."""
+    schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    answer = await ctx.ask("Which colour shall it be?", schema)
+    return str(answer)
+
+
+@afoot.tool(destructive=True)
+async def delete_backups(older_than_days: int = 30) -> str:
+    """Delete old backups."""
+    return f"deleted what was older than {older_than_days} days"
+
+
+@afoot.tool
+async def speak_oddly(sleep_s: float = 20.0, ctx: Context | None = None) -> str:
+    """Report what no page should take at its word."""
+    if ctx:
+        ctx.report(1, 3, HOSTILE)
+    await asyncio.sleep(sleep_s)
+    return HOSTILE
+
+
+@afoot.tool(ceiling=600)
+async def survey(width: int, depth: int, leaf_s: float = 20.0, ctx: Context | None = None) -> str:
+    """A tree of calls: so many below each, so deep."""
+    if ctx is None or depth < 1:
+        if ctx:
+            ctx.report(1, 2, "a leaf")
+        await asyncio.sleep(leaf_s)
+        return "a leaf"
+    below = {"width": width, "depth": depth - 1, "leaf_s": leaf_s}
+    await asyncio.gather(*(ctx.call("survey", below) for _ in range(width)))
+    return "all of it"

@@ -1,0 +1,55 @@
+"""The provider contract, kept by the tabs of a browser over CDP, with WebMCP of its own and without.
+
+Left out: a page's tool has no way to ask a question, so the test of questions has nothing to test.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from afoot.config import BrowserSettings
+from afoot.core.facts import Limits
+from afoot.core.ports import Provider
+from afoot.providers.browser.browser import Browser
+from afoot.providers.browser.cdp.address import parse
+from afoot.providers.browser.cdp.carrier import Cdp
+from tests.browser.chromium import Chromium
+from tests.browser.inner import Inner
+from tests.browser.site import Site
+from tests.providers.contract import *  # noqa: F403
+from tests.providers.contract import TOOLS
+from tests.providers.double import until
+
+del test_a_question_is_asked_and_its_answer_comes_back  # noqa: F821
+
+
+class Tabs(Inner):
+    """A browser over CDP with the contract's page open."""
+
+    def __init__(self, chromium: Chromium, site: Site) -> None:
+        super().__init__(Browser(Limits(), BrowserSettings()), site.origin())
+        self._chromium, self._site = chromium, site
+        self._stack = AsyncExitStack()
+
+    async def open(self) -> None:
+        """Open the page, and wait for its tools."""
+        address = parse(await asyncio.to_thread(lambda: self._chromium.endpoint))
+        cdp = Cdp(str(address), address.dial, self.browser, "contract")
+        self._stack.callback(self.browser.close)
+        await self._stack.enter_async_context(cdp)
+        await asyncio.wait_for(cdp.joined.wait(), 10)
+        page = await asyncio.to_thread(self._chromium.open, self._site.url("contract.html"))
+        self._stack.push_async_callback(asyncio.to_thread, page.close)
+        await until(lambda: {tool.name for tool in self.tools()} >= TOOLS - {"confirm"}, 10)
+
+    async def close(self) -> None:
+        """Close the page, and leave the browser."""
+        await self._stack.aclose()
+
+
+@pytest.fixture
+def provider(browser: Chromium, site: Site) -> Callable[[], Provider]:
+    """Makes the provider for one test."""
+    return lambda: Tabs(browser, site)

@@ -1,0 +1,153 @@
+"""Codes that work once, and sessions that last: what is kept of them, and when they are over."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from afoot import state
+from afoot.errors import CallerError, UnknownName
+from afoot.serve.admission import (
+    CODE_S,
+    MOST_CODES,
+    MOST_SESSIONS,
+    SESSION_S,
+    Admission,
+    Session,
+)
+from afoot.serve.guard import Denied, Guard, hosts
+
+
+class Wall:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def now(self) -> float:
+        """The time there."""
+        return self.time
+
+
+@pytest.fixture
+def wall() -> Wall:
+    """A clock."""
+    return Wall()
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Kept[Session]:
+    """The file of a state folder."""
+    monkeypatch.setenv("AFOOT_HOME", str(tmp_path / "home"))
+    return state.Kept("sessions.json", Session)
+
+
+@pytest.fixture
+def admission(shelf: state.Kept[Session], wall: Wall) -> Admission:
+    """Codes and sessions in a state folder."""
+    return Admission(shelf, wall.now)
+
+
+def let_in(admission: Admission) -> tuple[str, Session]:
+    """A browser that was just logged in."""
+    return admission.exchange(admission.code()[0], "Browser/1")
+
+
+def test_a_code_works_once(admission: Admission) -> None:
+    """S1: the second use is refused and explained."""
+    code, _ = admission.code()
+    token, session = admission.exchange(code)
+    assert admission.find(token.encode()) == session
+    with pytest.raises(CallerError, match="used already; `afoot console`"):
+        admission.exchange(code)
+    assert len(admission.sessions()) == 1
+
+
+def test_a_code_works_for_ten_minutes(admission: Admission, wall: Wall) -> None:
+    """S1: not at the tenth."""
+    early, late = admission.code()[0], admission.code()[0]
+    wall.time += CODE_S - 0.1
+    admission.exchange(early)
+    wall.time += 0.1
+    with pytest.raises(CallerError, match="has expired"):
+        admission.exchange(late)
+
+
+@pytest.mark.parametrize("code", ["", "x", "é\ud800", "x" * 100_000])
+def test_a_code_that_was_never_given_is_not_known(admission: Admission, code: str) -> None:
+    """S1: however odd."""
+    admission.code()
+    with pytest.raises(CallerError, match="not known here"):
+        admission.exchange(code)
+
+
+def test_the_oldest_code_and_session_make_room(admission: Admission) -> None:
+    """House: nothing grows without end."""
+    codes = [admission.code()[0] for _ in range(MOST_CODES + 1)]
+    with pytest.raises(CallerError, match="not known"):
+        admission.exchange(codes[0])
+    first = admission.exchange(codes[1])[1]
+    later = [let_in(admission)[1].id for _ in range(MOST_SESSIONS)]
+    assert [one.id for one in admission.sessions()] == later and not admission.has(first.id)
+
+
+def test_a_session_lasts_thirty_days_and_over_a_restart(
+    admission: Admission, shelf: state.Kept[Session], wall: Wall
+) -> None:
+    """S1: sessions are kept, and expire."""
+    token, session = let_in(admission)
+    again = Admission(state.Kept("sessions.json", Session), wall.now)
+    assert again.find(token.encode()) == session
+    wall.time += SESSION_S
+    assert again.find(token.encode()) is None and not again.has(session.id)
+
+
+def test_the_file_has_no_token_and_is_for_its_owner(admission: Admission) -> None:
+    """S1: a digest alone is kept, 0600."""
+    token, session = let_in(admission)
+    file = state.home() / "sessions.json"
+    assert token not in file.read_text() and session.digest in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_digest_is_no_token(admission: Admission) -> None:
+    """S1: whoever reads the file learns nothing that opens."""
+    _, session = let_in(admission)
+    assert admission.find(session.digest.encode()) is None
+    assert admission.find(session.id.encode()) is None and admission.find(b"") is None
+
+
+def test_a_revoked_session_is_over_in_every_process(admission: Admission, wall: Wall) -> None:
+    """S1: also in one that has read the file before."""
+    token, session = let_in(admission)
+    other = Admission(state.Kept("sessions.json", Session), wall.now)
+    assert other.has(session.id)
+    assert admission.revoke(session.id) == session
+    assert other.find(token.encode()) is None
+    with pytest.raises(UnknownName):
+        admission.revoke(session.id)
+
+
+def test_a_session_that_cannot_be_kept_leaves_its_code_good(admission: Admission) -> None:
+    """S1: nobody is locked out by a full disk."""
+    code, _ = admission.code()
+    file = state.home() / "sessions.json"
+    file.mkdir(parents=True)
+    with pytest.raises(CallerError, match="sessions.json"):
+        admission.exchange(code)
+    file.rmdir()
+    admission.exchange(code)
+
+
+def test_the_guard_takes_a_session_for_the_api_alone(admission: Admission) -> None:
+    """S1, S3: not for `/mcp` where that needs a token, and not for a bridge."""
+    token, session = let_in(admission)
+    guard = Guard(hosts(23668, []), frozenset(), "mcp", "operator", admission)
+    named = [(b"host", b"127.0.0.1:23668"), (b"authorization", f"Bearer {token}".encode())]
+    assert guard.operator({"headers": named}) == session.id
+    for check in (guard.mcp, guard.caller):
+        with pytest.raises(Denied):
+            check({"headers": [*named, (b"afoot-caller", b"connect-0123456789abcdef")]})
+    admission.revoke(session.id)
+    with pytest.raises(Denied):
+        guard.operator({"headers": named})
