@@ -1,0 +1,60 @@
+"""What is expected of a call that runs: how long it still takes, how fast it goes, and whether it stalls."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from afoot.core.call import State
+from afoot.core.notices import is_stalled
+from afoot.engine.engine import Engine
+from afoot.engine.live import Live
+from afoot.observe.eta import Eta, Point, estimate, rate, usual_gap
+from afoot.serve.view import CallView, view
+
+ENOUGH = 5  # readings from which on a call has a usual gap
+
+
+class Outlook(Struct, frozen=True):
+    """What is expected of one call: its ETA, what it does a second, whether it has stopped advancing."""
+
+    eta: Eta | None = None
+    rate: float | None = None
+    stalled: bool = False
+
+
+UNKNOWN = Outlook()
+
+
+def forecast(engine: Engine, live: Live, now: float) -> Eta | None:
+    """How long it still takes; None while it does not run, or nobody knows."""
+    call = live.call
+    if call.state is not State.RUNNING or call.open:
+        return None
+    return estimate(_points(live), call.on_clock(now), engine.usual.of(call.opened.tool))
+
+
+def outlook(engine: Engine, live: Live, now: float) -> Outlook:
+    """All that is expected of it."""
+    call = live.call
+    if call.state is not State.RUNNING or call.open:
+        return UNKNOWN
+    return Outlook(
+        forecast(engine, live, now),
+        rate(_points(live), call.on_clock(now)),
+        is_stalled(call, now, live.heard, usual_s(live)),
+    )
+
+
+def usual_s(live: Live) -> float | None:
+    """The longest that it usually takes between two advances; None where too little is known (C5)."""
+    return usual_gap(_points(live)) if len(live.points) >= ENOUGH else None
+
+
+def foreseen(engine: Engine, live: Live, now: float, shown: CallView | None = None) -> CallView:
+    """The call as it is now, and what is expected of it."""
+    ahead = outlook(engine, live, now)
+    shown = view(live.call, now) if shown is None else shown
+    return replace(shown, eta=ahead.eta, rate=ahead.rate, stalled=ahead.stalled)
+
+
+def _points(live: Live) -> list[Point]:
+    return [Point(*one) for one in live.points]

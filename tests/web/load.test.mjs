@@ -1,0 +1,91 @@
+// V1: a view has the newest answer to what it asks now, and the old one while there is none.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { attempt, loaded } from "../../src/afoot/web/load.js";
+import { scope, signal } from "../../src/afoot/web/signal.js";
+import { store } from "../../src/afoot/web/store.js";
+import { settle } from "./world.mjs";
+
+/** A gateway that answers when it is told to. */
+function gateway() {
+  const asked = [];
+  globalThis.fetch = (path) =>
+    new Promise((resolve) => {
+      const answer = (body, status = 200) => (
+        resolve(new Response(JSON.stringify(body), { status })),
+        settle()
+      );
+      asked.push({ path, answer });
+    });
+  return asked;
+}
+
+/** What is loaded from a path, in a view that can end. */
+function viewed(path, how) {
+  const [found, end] = scope(() => loaded(path, how));
+  return { ...found, end };
+}
+
+test("an answer to what is not asked any more is dropped", async () => {
+  const [asked, path] = [gateway(), signal("/a")];
+  const { value, end } = viewed(path);
+  path.set("/b");
+  await asked[0].answer({ of: "a" });
+  assert.equal(value(), null);
+  await asked[1].answer({ of: "b" });
+  assert.deepEqual([value().of, asked.map((one) => one.path)], ["b", ["/a", "/b"]]);
+  end();
+});
+
+test("what is wanted again while it is on its way is asked for once more, not more often", async () => {
+  const asked = gateway();
+  const { value, again, end } = viewed(() => "/a");
+  for (let times = 0; times < 5; times++) void again();
+  await asked[0].answer({ number: 1 });
+  await asked[1].answer({ number: 2 });
+  assert.deepEqual([value().number, asked.length], [2, 2]);
+  end();
+});
+
+test("the old answer stays while there is no other, and what is wrong is told", async () => {
+  const asked = gateway();
+  const { value, problem, again, end } = viewed(() => "/a");
+  await asked[0].answer({ number: 1 });
+  void again();
+  await asked[1].answer({ error: { message: "not now", category: "unavailable" } }, 503);
+  assert.deepEqual([value().number, problem()], [1, "not now"]);
+  void again();
+  await asked[2].answer({ number: 3 });
+  assert.deepEqual([value().number, problem()], [3, ""]);
+  end();
+});
+
+test("after a snapshot everything is asked for anew, but by no view that has ended", async () => {
+  const asked = gateway();
+  const { end } = viewed(() => "/a");
+  await asked[0].answer({});
+  store.about.touch();
+  assert.equal(asked.length, 2);
+  end();
+  await asked[1].answer({});
+  store.about.touch();
+  assert.equal(asked.length, 2);
+});
+
+test("without a path nothing is asked", async () => {
+  const [asked, path] = [gateway(), signal("")];
+  const { end } = viewed(path);
+  assert.equal(asked.length, 0);
+  path.set("/a");
+  assert.equal(asked.length, 1);
+  await asked[0].answer({});
+  end();
+});
+
+test("what somebody does either works, or says why not", async () => {
+  const problem = signal("old");
+  assert.equal(await attempt(problem, async () => 7), 7);
+  assert.equal(problem(), "");
+  assert.equal(await attempt(problem, () => Promise.reject(new Error("no"))), null);
+  assert.equal(problem(), "no");
+});
