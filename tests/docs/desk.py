@@ -114,7 +114,11 @@ class Desk:
         if block.words:
             (self.folder / block.words[0]).write_text(block.text)
             return
-        scripts = [path.read_text() for path in (ROOT / "examples").glob("*/*.js")]
+        found = [
+            *(ROOT / "examples").glob("*/*.js"),
+            *(ROOT / "src/afoot/providers/browser/example").glob("*.js"),
+        ]
+        scripts = [path.read_text() for path in found]
         lines = [line.strip() for line in block.text.splitlines()]
         is_there = any(all(line in script for line in lines) for script in scripts)
         assert is_there, f"{block.where}: name the file, or show an example as it is"
