@@ -27,7 +27,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, native_browser: Chromium, sit
 def plugged(shop: Chain) -> Chain:
     """The chain with the switch on."""
     shop.clear()
-    if not shop.browsers()[0]["user_scripts"]:
+    if not any(one["user_scripts"] for one in shop.browsers()):
         switch(shop)
     return shop
 

@@ -49,7 +49,7 @@ def headed(tmp_path_factory: pytest.TempPathFactory, display: str, site: Site) -
             linking(folder / "chain", browser, site, settings) as one,
         ):
             browser.allow_user_scripts(one.extension)
-            until(lambda: one.browsers() and one.browsers()[0]["user_scripts"], "the switch to be seen", 40)
+            until(lambda: any(known["user_scripts"] for known in one.browsers()), "the switch to be seen", 40)
             yield one
     finally:
         os.environ.pop("DISPLAY")
