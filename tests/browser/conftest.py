@@ -13,12 +13,18 @@ __all__ = ["bench", "carried", "chain", "either", "linked", "pytest_pyfunc_call"
 
 # A browser takes seconds to start where others run beside it.
 SLOW = pytest.mark.timeout(60)
+# Where many do, it is sometimes starved for longer than any test waits. What failed is tried once
+# more, which the summary counts as a rerun; what fails twice fails.
+AGAIN = pytest.mark.flaky(reruns=1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of this folder have more time: one of them starts the browser."""
     for item in items:
-        if "browser" in item.path.parts and item.get_closest_marker("timeout") is None:
+        if "browser" not in item.path.parts:
+            continue
+        item.add_marker(AGAIN)
+        if item.get_closest_marker("timeout") is None:
             item.add_marker(SLOW)
 
 
