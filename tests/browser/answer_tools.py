@@ -2,9 +2,10 @@
 
 import asyncio
 from base64 import b64decode
-from typing import Any, Final
+from contextlib import suppress
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 import afoot
 from afoot import Content, Context
@@ -99,3 +100,25 @@ async def show_media() -> list[Content]:
         Content.link("javascript:globalThis.owned = true", "a trap"),
         Content.resource("file:///notes", text="inside", mime="text/plain"),
     ]
+
+
+@afoot.tool
+async def log_in(user: str, password: str, note: str = "") -> str:
+    """Say no more of a secret than how long it is."""
+    return f"{user}, {len(password)}, {note}"
+
+
+@afoot.tool
+async def store_key(name: str, key: Annotated[str, Field(json_schema_extra={"format": "password"})]) -> str:
+    """Take a secret, as its schema says."""
+    return f"{name}, {len(key)}"
+
+
+@afoot.tool
+async def gather(n: int, ctx: Context) -> str:
+    """Have others take a step; one stumbles."""
+    for _ in range(n):
+        await ctx.call("step", {"n": 1, "step_s": 0})
+    with suppress(afoot.ToolError):
+        await ctx.call("step", {"n": 1, "fail": True, "step_s": 0})
+    return "gathered"

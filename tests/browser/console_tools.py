@@ -5,7 +5,10 @@ import asyncio
 import afoot
 from afoot import Context
 
-HOSTILE = "<img src=x onerror=alert(1)> \x1b[31mred \u202eexe.txt\u200b 👩‍👩‍👧 " + "long " * 40
+HOSTILE = (
+    "<img src=x onerror=alert(1)><script>alert(2)</script> \x00\x1b[31mred \u202eexe.txt\u200b 👩‍👩‍👧 "
+    + "long " * 40
+)
 
 
 @afoot.tool(ceiling=600)
@@ -53,12 +56,24 @@ async def delete_backups(older_than_days: int = 30) -> str:
 
 
 @afoot.tool
-async def speak_oddly(sleep_s: float = 20.0, ctx: Context | None = None) -> str:
-    """Report what no page should take at its word."""
+async def speak_oddly(
+    sleep_s: float = 20.0, times: int = 1, words: str = "", ctx: Context | None = None
+) -> str:
+    """Report what no page should take at its word, so many times over."""
     if ctx:
-        ctx.report(1, 3, HOSTILE)
+        ctx.report(1, 3, (words or HOSTILE) * times)
     await asyncio.sleep(sleep_s)
-    return HOSTILE
+    return (words or HOSTILE) * times
+
+
+@afoot.tool(ceiling=600)
+async def branch_out(step_s: float, ctx: Context) -> str:
+    """Begin one call below after the other."""
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(20):
+            tasks.create_task(ctx.call("wait_for_index", {}))
+            await asyncio.sleep(step_s)
+    return "all of it"
 
 
 @afoot.tool(ceiling=600)

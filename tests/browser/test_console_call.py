@@ -55,7 +55,7 @@ def test_a_call_is_watched_live_to_its_end(asking: Console, page: Page) -> None:
     asking.api.ended(call)
     says(page, "40 of 40")
     page.until(f"{heading('Result')}?.innerText.includes('there')")
-    page.until(f"Boolean({heading('Progress')}?.querySelector('path'))")
+    page.until(f"Boolean({heading('Progress')}?.querySelector('polyline'))")
     facts = f"[...{heading('What happened')}.querySelectorAll('b')].map((one) => one.innerText).join()"
     page.until(f"{facts} === 'opened,started,finished,released'")
 
@@ -145,6 +145,8 @@ def test_pictures_sound_links_and_resources_are_shown(asking: Console, page: Pag
     ]
     says(page, "a trap javascript:globalThis.owned = true")
     says(page, "inside")
+    odd = "({ content }) => content([{ type: 'constructor', a: 1 }]).textContent"
+    assert page.evaluate(f"import('/console/value.js').then({odd})") == 'type: "constructor"a: 1'
     click(page, "Play")
     says(page, "This browser cannot play it")
 

@@ -174,7 +174,7 @@ def test_the_second_of_two_operators_sees_who_was_first(asking: Console, inbox: 
     inbox.evaluate(f"{RUN}.focus()")
     said = {"content": {"decision": "skip"}}
     asking.api.post(f"/api/questions/{question['id']}/answer", said)
-    says(inbox, "Answered by operator: skip.")
+    says(inbox, "Answered: skip, by operator, in the API.")
     assert inbox.evaluate(FOCUS) == "See the call"
     assert inbox.evaluate("document.querySelector('.cards li > div').inert")
     click(inbox, "Clear what is answered")

@@ -160,6 +160,24 @@ def test_what_arrives_moves_nothing_under_the_pointer(console: Console) -> None:
     assert page.evaluate(held)
 
 
+def test_what_arrives_in_an_open_tree_moves_nothing_under_the_pointer(console: Console) -> None:
+    """V1: calls below another wait, counted, until nobody points at what they would move."""
+    page = console.open()
+    size(page, 900, 700)
+    tree = console.api.start("branch_out", step_s=0.3)
+    last = console.api.start("wait_for_index")
+    page.until(f"!!{at(last)} && {at(tree)}.querySelector('.fold').checkVisibility()")
+    page.evaluate(f"{at(tree)}.querySelector('.fold').click()")
+    page.until("document.querySelector('.below .bubble') !== null")
+    place = page.evaluate(f"({at(last)}.scrollIntoView(), {at(last)}.getBoundingClientRect().y)")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=100, y=place + 20)
+    known = page.evaluate("document.querySelectorAll('.below .bubble').length")
+    page.until(f"parseInt({at(tree)}.querySelector('.fold').innerText) > {known + 2}")
+    assert page.evaluate("document.querySelectorAll('.below .bubble').length") == known
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=100, y=1)
+    page.until(f"document.querySelectorAll('.below .bubble').length > {known + 2}")
+
+
 def test_a_state_is_chosen_by_the_address(console: Console) -> None:
     """V1: every filter is an address, with a count that lives."""
     page = console.open("/live?state=waiting")

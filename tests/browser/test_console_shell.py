@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.chromium import Chromium
-from tests.browser.console import Console, at, attended, press
+from tests.browser.console import Console, at, attended, press, size
 
 NOTED = """
 globalThis.noted = [];
@@ -30,6 +30,8 @@ ELEMENTS = """(async () => {
   list.set(["c", "d"]);
   const heir = document.activeElement.id;
   word.set("two");
+  list.set([]);
+  const last = document.activeElement.id;
   const texts = [node.querySelector("p").textContent, node.title, node.textContent];
   end();
   word.set("three");
@@ -37,7 +39,7 @@ ELEMENTS = """(async () => {
     "https://a.example/", "/live"].map((href) => h("a", { href }).hasAttribute("href"));
   const after = node.title;
   node.remove();
-  return { order, kept, heir, texts, hrefs, after };
+  return { order, kept, heir, last, texts, hrefs, after };
 })()"""
 
 
@@ -94,6 +96,48 @@ def test_a_question_is_told_by_the_system_only_while_nobody_looks(console: Conso
     console.api.post(f"/api/calls/{seen}/cancel", {})
 
 
+def test_nothing_is_told_by_the_system_while_another_tab_is_seen(console: Console) -> None:
+    """V1: whoever looks at one tab knows what waits, whichever tab holds the stream."""
+    origin = console.api.url
+    console.browser.call("Browser.grantPermissions", {"origin": origin, "permissions": ["notifications"]})
+    pages = [console.open(first=NOTED), console.open(first=NOTED)]
+    pages[0].until("document.hidden")
+    console.api.start("ask_which")
+    for page in pages:
+        page.until("document.title.startsWith('(1)')")
+        page.evaluate("navigator.locks.query().then(() => 0)")  # as the page does before it tells
+        assert page.evaluate("noted") == []
+
+
+@pytest.mark.parametrize("view", ["servers", "tabs"])
+def test_the_link_to_where_we_are_is_in_sight_on_a_phone(console: Console, view: str) -> None:
+    """V1: the views are a row that scrolls, when loaded there and when gone there."""
+    page = console.open()
+    size(page, 320, 640)
+    page.navigate(f"{console.api.url}/{view}")
+    for key, name in ((None, view), ("l", "live"), (view[0].replace("t", "b"), view)):
+        if key:
+            press(page, key, ord(key.upper()))
+        page.until(
+            f"""(() => {{
+              const link = document.querySelector('#top nav [aria-current]');
+              const [row, own] = [link?.parentElement, link].map((one) => one?.getBoundingClientRect());
+              return link?.pathname === '/{name}' && own.left >= row.left - 1 && own.right <= row.right + 1;
+            }})()"""
+        )
+
+
+def test_a_slash_leads_to_the_search(console: Console) -> None:
+    """V1: where there is a list; what is written there is no shortcut."""
+    page = console.open("/history")
+    page.until("document.querySelector('input[type=search]') !== null")
+    press(page, "/", 191)
+    page.until("document.activeElement.type === 'search'")
+    press(page, "l", 76)
+    page.until("document.activeElement.value === 'l'")
+    assert page.evaluate("location.pathname") == "/history"
+
+
 def test_going_elsewhere_moves_focus_to_the_heading(console: Console) -> None:
     """V1: a route change sets title and focus; an address without a view says so; keys lead back."""
     page = console.open()
@@ -132,7 +176,8 @@ def test_elements_are_made_of_data_and_kept_by_key(console: Console) -> None:
         "order": "cbd",
         "kept": [True, True],
         "heir": "each-d",
-        "texts": ["two", "two", "twocdend"],
+        "last": "heading",
+        "texts": ["two", "two", "twoend"],
         "hrefs": [False, False, False, False, True, True],
         "after": "two",
     }

@@ -71,14 +71,20 @@ test("a call of a snapshot goes on behind its last fact", () => {
       seq: 4,
     },
     ...{ progress: 3, total: 9, message: "page 3", opened: 1, started: 2, finished: null, approved: "user" },
-    ...{ parent: "c0", children: 2, stalled: true, eta: { low_s: 1, high_s: 3 }, rate: 2 },
+    ...{
+      parent: "c0",
+      children: { total: 2, live: 1, failed: 0 },
+      stalled: true,
+      eta: { low_s: 1, high_s: 3 },
+      rate: 2,
+    },
     questions: [{ id: "c1.1", key: "k", kind: "form", message: "which?", asked: 3 }],
   };
   const call = fromView(view);
   assert.deepEqual([...call.open.keys()], ["c1.1"]);
   assert.equal(call.open.get("c1.1").at, 3);
-  assert.deepEqual([call.parent, call.children, call.stalled, approved(call)], ["c0", 2, true, "user"]);
+  assert.deepEqual([call.parent, call.children.total, call.stalled, approved(call)], ["c0", 2, true, "user"]);
   evolve(call, { type: "answered", at: 5, question: "c1.1", answer: {} });
   evolve(call, { type: "finished", at: 6, outcome: "failed", failure: { message: "broke" } });
-  assert.deepEqual([call.seq, call.state, call.failure, call.eta], [6, "finished", "broke", null]);
+  assert.deepEqual([call.seq, call.state, call.failure.message, call.eta], [6, "finished", "broke", null]);
 });

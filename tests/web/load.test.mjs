@@ -1,7 +1,7 @@
 // V1: a view has the newest answer to what it asks now, and the old one while there is none.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { attempt, loaded } from "../../src/afoot/web/load.js";
+import { acting, loaded } from "../../src/afoot/web/load.js";
 import { scope, signal } from "../../src/afoot/web/signal.js";
 import { store } from "../../src/afoot/web/store.js";
 import { settle } from "./world.mjs";
@@ -82,10 +82,13 @@ test("without a path nothing is asked", async () => {
   end();
 });
 
-test("what somebody does either works, or says why not", async () => {
-  const problem = signal("old");
-  assert.equal(await attempt(problem, async () => 7), 7);
-  assert.equal(problem(), "");
-  assert.equal(await attempt(problem, () => Promise.reject(new Error("no"))), null);
-  assert.equal(problem(), "no");
+test("what somebody does is done once at a time, and again after it went wrong", async () => {
+  const [calls, outcomes] = [[], [Promise.reject(new Error("no")), Promise.resolve(7)]];
+  const { act, busy } = acting(() => (calls.push(1), outcomes.shift()));
+  const first = act();
+  void act();
+  assert.deepEqual([calls.length, busy()], [1, "true"]);
+  await first;
+  await act();
+  assert.deepEqual([calls.length, busy()], [2, "false"]);
 });

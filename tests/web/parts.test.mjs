@@ -58,6 +58,7 @@ test("times and amounts", () => {
 test("what a call does has one word, the most telling", () => {
   const call = { state: "running", open: new Map(), stalled: true, outcome: null };
   assert.equal(kindOf(call), "stalled");
+  assert.equal(kindOf({ ...call, hindered: { by: "its tab is hidden" } }), "hindered");
   assert.equal(kindOf({ ...call, open: new Map([["q", {}]]) }), "waiting");
   assert.equal(kindOf({ ...call, state: "cancelling" }), "cancelling");
   assert.equal(wordOf(kindOf({ ...call, state: "finished", outcome: "timed_out" })), "timed out");

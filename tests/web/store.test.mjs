@@ -88,7 +88,10 @@ test("calls stand below those that made them, and are counted there", () => {
   draw();
   assert.deepEqual(store.roots().map((entry) => entry.id), ["a"]); // prettier-ignore
   assert.deepEqual(store.get("a").below().map((entry) => entry.id), ["b"]); // prettier-ignore
-  assert.deepEqual([store.get("a").call().children, store.get("b").call().children], [1, 1]);
+  assert.deepEqual(store.get("a").call().children, { total: 1, live: 1, failed: 0 });
+  store.take("changes", changes([fact("b", 2, { type: "finished", outcome: "failed" })]));
+  store.take("changes", changes([opened("d", { parent: "a" })]));
+  assert.deepEqual(store.get("a").call().children, { total: 2, live: 1, failed: 1 });
 });
 
 test("a flood of new calls is spread over frames", () => {

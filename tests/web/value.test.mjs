@@ -4,15 +4,15 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 
 import { parse } from "../../src/afoot/web/exact.js";
-import { bytesOf, safeLink, tableOf } from "../../src/afoot/web/value.js";
+import { bytesOf, safeLink, columnsOf } from "../../src/afoot/web/value.js";
 import { command, compare } from "../../src/afoot/web/words.js";
 
 test("V1: only an array of flat objects with equal keys is a table", () => {
   assert.deepEqual(
-    tableOf([
+    columnsOf([
       { a: 1, b: "x" },
       { b: null, a: 2 },
-    ])?.keys,
+    ]),
     ["a", "b"],
   );
   for (const other of [
@@ -26,8 +26,8 @@ test("V1: only an array of flat objects with equal keys is a table", () => {
     "x",
     null,
   ])
-    assert.equal(tableOf(other), null, JSON.stringify(other));
-  assert.ok(tableOf(parse('[{"a":12345678901234567890},{"a":1}]')), "a long number is flat");
+    assert.equal(columnsOf(other), null, JSON.stringify(other));
+  assert.ok(columnsOf(parse('[{"a":12345678901234567890},{"a":1}]')), "a long number is flat");
 });
 
 test("V1: links are http and https, their host in full, and carry no name of a user", () => {
@@ -77,6 +77,16 @@ test("A4: whatever is compared, nothing of either text is lost", () => {
   }
 });
 
+/** The words that bash makes of a command. */
+function pasted(line, env = {}) {
+  assert.match(line, /^[ -~]+$/, "one line of plain ASCII");
+  const script = `afoot() { printf '%s\\0' "$@"; }\n${line}\n`;
+  const how = { input: script, env: { ...env, PATH: process.env.PATH }, stdio: ["pipe", "pipe", "pipe"] };
+  const words = execFileSync("bash", ["-s"], how).toString().split("\0").slice(0, -1);
+  assert.equal(words[0], "call");
+  return words;
+}
+
 test("V1: a command pasted into bash gives the same arguments, whatever is in them", () => {
   const hostile = {
     "a'b": `'; touch /tmp/owned; echo '`, quote: `"$HOME" \`id\` $(id) \\ \\' !! ~ *`, lines: "one\ntwo\r\n\ttab\0null",
@@ -90,14 +100,32 @@ test("V1: a command pasted into bash gives the same arguments, whatever is in th
     ["--help", hostile],
     ["$(id)", { a: 1 }],
   ]) {
-    const line = command(tool, args);
-    assert.match(line, /^[ -~]+$/, "one line of plain ASCII");
-    const script = `afoot() { printf '%s\\0' "$@"; }\n${line}\n`;
-    const words = execFileSync("bash", ["-s"], { input: script }).toString().split("\0").slice(0, -1);
-    assert.equal(words[0], "call");
+    const { line, variables } = command(tool, args);
+    assert.deepEqual(variables, []);
+    const words = pasted(line);
     assert.ok(words.includes(tool));
     assert.equal(words.length, tool.startsWith("-") ? 5 : 4);
     const given = words[words.indexOf("--args") + 1];
     assert.equal(JSON.stringify(parse(given)), JSON.stringify(args));
   }
+});
+
+test("V1: what was redacted is a variable of the command, and nothing runs while it is not set", () => {
+  const hidden = { "dev.afoot/redacted": true };
+  const args = {
+    user: "ann",
+    api_key: hidden,
+    pwd: hidden,
+    "api-key": hidden,
+    "it's é": [{ token: hidden }],
+    "a=b": hidden,
+  };
+  const { line, variables } = command("log_in", args);
+  assert.deepEqual(variables, ["API_KEY", "MY_PWD", "API_KEY_3", "IT_S_"]);
+  const secrets = { API_KEY: `'; touch owned; $(id) "`, MY_PWD: "a b\n*", API_KEY_3: "-x", IT_S_: "[1]" };
+  const words = pasted(line, secrets);
+  assert.deepEqual(parse(words[words.indexOf("--args") + 1]), { user: "ann" });
+  const told = [`api_key=${secrets.API_KEY}`, `pwd=${secrets.MY_PWD}`, "api-key=-x", "it's é=[1]"];
+  assert.deepEqual(words.slice(-4), told);
+  assert.throws(() => pasted(line, { ...secrets, MY_PWD: "" }), /MY_PWD/);
 });

@@ -147,12 +147,11 @@ export class World {
   tabs = [];
 
   async open() {
-    const tab = { place: null, snapshots: 0, readings: 0, gaps: 0, repeats: 0, isHidden: false };
+    const tab = { place: null, snapshots: 0, readings: 0, gaps: 0, repeats: 0 };
     tab.feed = new Feed({
       take: (event, data) => taken(tab, event, data),
       locks: this.locks,
       channel: this.hub.open(),
-      isHidden: () => tab.isHidden,
       clock: () => this.time.now,
       after: this.time.after,
       stream: this.gateway.stream,

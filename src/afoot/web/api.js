@@ -1,11 +1,10 @@
 // The only fetch: the gateway's API with this browser's session, and how a browser logs in and out.
 
 import { parse } from "./exact.js";
-import { computed, signal } from "./signal.js";
+import { signal } from "./signal.js";
 
-/** @typedef {{token: string, id: string, expires: number}} Session */
 /** @typedef {{event: string, id: string, data: string}} Event an event of a stream; its data as it came */
-/** @typedef {{lastId?: string, onEvent: (event: Event) => void, onAlive?: () => void, signal?: AbortSignal}} Reading */
+/** @typedef {{lastId?: string, onEvent: (event: Event) => void, onAlive?: () => void, signal?: AbortSignal}} Listening */
 /** @typedef {{body?: unknown, signal?: AbortSignal, headers?: Record<string, string>, token?: string}} Sent */
 
 const KEY = "afoot.session"; // storage is this origin's alone
@@ -13,7 +12,6 @@ const PATIENCE_MS = 30_000;
 
 /** The session of this browser, in all its tabs. */
 export const session = signal(recall());
-export const signedIn = computed(() => session() !== null);
 /** What is wrong with the link that this page was opened with. */
 export const loginProblem = signal("");
 
@@ -22,10 +20,7 @@ export class ApiError extends Error {
   /** @param {number} status @param {{message: string, category: string, fields?: string[]}} told */
   constructor(status, { message, category, fields = [], ...more }) {
     super(message);
-    this.status = status;
-    this.category = category;
-    this.fields = fields;
-    /** @type {Record<string, unknown>} */ this.more = more;
+    Object.assign(this, { status, category, fields, more });
   }
 }
 
@@ -35,10 +30,10 @@ export const get = (path) => whole("GET", path);
 /** @param {string} path @param {unknown} [body] @returns {Promise<any>} of a call that is started: its view, at once */
 export const post = (path, body = {}) => whole("POST", path, { body, headers: { prefer: "respond-async" } });
 
-/** @param {string} path @returns {Promise<any>} */
-export const del = (path) => whole("DELETE", path);
+/** @param {string} path @param {Sent} [sent] @returns {Promise<any>} */
+export const del = (path, sent) => whole("DELETE", path, sent);
 
-/** Read a stream of events to its end, from behind the last one. @param {string} path @param {Reading} reading */
+/** Read a stream of events to its end, from behind the last one. @param {string} path @param {Listening} listening */
 export async function stream(path, { lastId = "", onEvent, onAlive = () => {}, signal }) {
   const response = await send("GET", path, { signal, headers: lastId ? { "last-event-id": lastId } : {} });
   const take = parser(onEvent);
@@ -67,9 +62,9 @@ async function logIn() {
   loginProblem.set("");
   try {
     remember(await whole("POST", "/api/session", { body: { code }, token: "" }));
-    if (before) await whole("DELETE", "/api/session/me", { token: before.token }).catch(() => {}); // as good as gone
+    if (before) await del("/api/session/me", { token: before.token }).catch(() => {}); // as good as gone
   } catch (error) {
-    loginProblem.set(error instanceof Error ? error.message : String(error));
+    loginProblem.set(/** @type {Error} */ (error).message);
   }
 }
 
@@ -88,61 +83,40 @@ export function parser(onEvent) {
     if (!isWhole) return;
     const blocks = parts.join("").split("\n\n");
     parts = [blocks.pop() ?? ""];
-    for (const block of blocks) {
-      const event = read(block);
-      if (event) onEvent(event);
-    }
+    for (const block of blocks) if (/^data/m.test(block)) onEvent(read(block)); // else it is a comment
   };
 }
 
-/** @param {string} block @returns {Event | null} null: a comment */
+/** @param {string} block @returns {Event} */
 function read(block) {
-  const found = { event: "message", id: "" };
-  const data = [];
-  for (const line of block.split("\n")) {
-    const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
-    if (name === "data") data.push(value);
-    else if (name === "event" || name === "id") found[name] = value;
-  }
-  return data.length ? { ...found, data: data.join("\n") } : null;
+  const lines = block.split("\n").map((line) => /^([^:]*):? ?(.*)$/.exec(line)?.slice(1) ?? []);
+  const of = (/** @type {string} */ name) => lines.filter(([key]) => key === name).map(([, value]) => value);
+  return { event: of("event").at(-1) ?? "message", id: of("id").at(-1) ?? "", data: of("data").join("\n") };
 }
 
 /** @param {string} method @param {string} path @param {Sent} [sent] @returns {Promise<any>} */
-async function whole(method, path, sent = {}) {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
-  const response = await send(method, path, { ...sent, signal });
-  return parse(await response.text().catch((error) => Promise.reject(broken(error, undefined))));
+async function whole(method, path, sent) {
+  const response = await send(method, path, { signal: AbortSignal.timeout(PATIENCE_MS), ...sent });
+  return parse(await response.text().catch((error) => Promise.reject(broken(error))));
 }
 
 /** @param {string} method @param {string} path @param {Sent} sent @returns {Promise<Response>} */
-async function send(method, path, { body, signal, headers = {}, token = session.peek()?.token ?? "" }) {
+async function send(method, path, { body, signal, headers, token = session.peek()?.token ?? "" }) {
   const all = new Headers(headers);
   if (token) all.set("authorization", `Bearer ${token}`);
   if (body !== undefined) all.set("content-type", "application/json");
-  const text = body === undefined ? undefined : JSON.stringify(body);
-  /** @type {RequestInit} */
-  const how = {
-    method,
-    headers: all,
-    body: text,
-    signal,
-    cache: "no-store",
-    credentials: "omit",
-    redirect: "error",
-  };
-  const response = await fetch(path, how).catch((error) => Promise.reject(broken(error, signal)));
+  const how = /** @type {const} */ ({ cache: "no-store", credentials: "omit", redirect: "error" });
+  const request = { ...how, method, headers: all, body: JSON.stringify(body), signal };
+  const response = await fetch(path, request).catch((error) => Promise.reject(broken(error, signal)));
   if (response.ok) return response;
-  if (response.status === 401 && token) {
-    const known = recall(); // another tab may have logged in meanwhile: only the session that was refused is over
-    if (known?.token === token) remember(null);
-    else session.set(known);
-  }
+  // Another tab may have logged in meanwhile: only the session that was refused is over.
+  if (response.status === 401 && token) recall()?.token === token ? remember(null) : session.set(recall());
   const told = await response.json().catch(() => null);
   const nothing = { message: `the gateway answered with HTTP ${response.status}`, category: "internal" };
   throw new ApiError(response.status, told?.error ?? nothing);
 }
 
-/** @param {unknown} error @param {AbortSignal | undefined} signal @returns {unknown} */
+/** @param {any} error @param {AbortSignal} [signal] */
 function broken(error, signal) {
   if (signal?.aborted && signal.reason?.name !== "TimeoutError") return error; // called off by whoever asked
   return new ApiError(0, { message: "the gateway does not answer", category: "unavailable" });

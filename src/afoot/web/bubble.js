@@ -1,173 +1,106 @@
 // A call that lives, as a bubble: its state, how far it is, for whom; and the calls below it.
 
 import { post } from "./api.js";
+import { action } from "./control.js";
 import { each, h } from "./dom.js";
 import { approved } from "./fold.js";
-import { bar, howFar, kindOf, left, mark, pace, span, visible, wordOf } from "./parts.js";
+import { bar, howFar, kindOf, left, listed, mark, pace, saying, span, visible } from "./parts.js";
 import { callAt, go, having, route } from "./router.js";
-import { computed, signal } from "./signal.js";
+import { computed, effect, signal } from "./signal.js";
+import { store } from "./store.js";
 import { now } from "./time.js";
 
-/** @typedef {import("./store.js").Entry} Entry */
-/** @typedef {import("./fold.js").Call} Call */
-
 const SOME = 50; // calls of one list that are shown at first
-export const APPROVED = /** @type {Record<string, string>} */ ({
+const APPROVED = /** @type {Record<string, string>} */ ({
   user: "approved by a person",
   allowlist: "on the allowlist",
   auto: "needs no approval",
 });
-
-/** The group that a call belongs to: what it does, or that it has ended. @param {Entry} entry */
-export function groupOf(entry) {
-  const call = entry.call();
-  return call.state === "finished" ? "ended" : kindOf(call);
-}
-
-/** @param {string} group */
-export const nameOf = (group) =>
-  group === "ended" ? group : group === "waiting" ? "waiting for you" : wordOf(group);
 
 /** A call, and those below it. @param {Entry} entry @returns {HTMLElement} */
 export function bubble(entry) {
   const { id, call } = entry;
   const { tool, server } = call.peek();
   const isSeen = signal(true); // what is out of sight shows numbers when it comes into sight
-  const look = (/** @type {ContentVisibilityAutoStateChangeEvent} */ event) =>
-    event.target === event.currentTarget && isSeen.set(!event.skipped);
+  const look = (/** @type {ContentVisibilityAutoStateChangeEvent} */ { target, currentTarget, skipped }) =>
+    target === currentTarget && isSeen.set(!skipped);
   const reading = () => (isSeen() ? entry.reading() : call());
-  const kind = () => kindOf(reading());
-  const name = visible(tool, 200);
-  const head = [
-    h("a", { class: "name said", href: callAt(id) }, name),
-    h("span", { class: "from said" }, visible(server, 100)),
-    ...[mark(kind), stop(entry, name)],
-  ];
+  const [name, kind] = [visible(tool, 200), () => kindOf(reading())];
+  const from = h("span.from", visible(server, 100));
+  const answer = h(
+    "a.answer",
+    { href: "/inbox", shown: () => call().open.size, "aria-label": `Answer ${name}` },
+    "Answer",
+  );
+  const wanted = computed(() => (isOpen(id) && count(entry) ? [entry] : []));
+  const props = { "data-kind": kind, "data-open": () => isOpen(id), oncontentvisibilityautostatechange: look };
   return h(
-    "li",
-    {
-      class: "bubble",
-      "data-kind": kind,
-      "data-open": () => isOpen(id),
-      oncontentvisibilityautostatechange: look,
-    },
-    h("div", { class: "head" }, ...head),
-    bar(reading, name),
-    h("p", { class: "message said" }, () => visible(message(reading()), 300)),
-    ...[facts(reading), terms(reading)].map((some) => h("p", { class: "facts" }, ...some)),
-    h("p", { class: "hint said", hidden: () => !call().hindered }, () => hindrance(call())),
-    tree(entry, name),
+    "li.bubble",
+    props,
+    h("div.head", h("a.name", { href: callAt(id) }, name), from, mark(kind), stop(entry, name)),
+    ...body(reading, name, answer, toggle(entry)),
+    each(wanted, "id", below),
   );
 }
 
-/** @param {Call} call */
-function message(call) {
-  const question = call.open.values().next().value;
-  if (question) return question.message || "waits for an answer";
-  if (call.state === "finished" && call.failure) return call.failure;
-  if (call.state === "queued" && call.starting) return call.starting;
-  if (call.state === "cancelling") return call.cancel?.reason;
-  return call.latest?.message;
-}
-
-/** @param {Call} call */
-const hindrance = ({ hindered }) => visible([hindered?.by, hindered?.hint].filter(Boolean).join(": "), 300);
-
-/** How long, how far, how fast, how much longer. @param {() => Call} reading */
-function facts(reading) {
-  const elapsed = () => {
-    const { opened, finished } = reading();
-    return finished === null ? span(now() - opened) : `took ${span(finished - opened)}`;
-  };
+/** What is known of a call now. @param {() => Call} call @param {string} name @param {...Child} more */
+export function body(call, name, ...more) {
+  const elapsed = () => `${call().finished == null ? "" : "took "}${span((call().finished ?? now()) - call().opened)}`;
+  const far = () => howFar(call());
+  const speed = () => pace(call().rate);
+  const rest = () => left(call().eta);
+  const whose = () => `for ${visible(call().caller, 60)}`;
+  const leave = () => APPROVED[approved(call())];
+  const line = (/** @type {(() => string | undefined)[]} */ ...texts) =>
+    texts.map((text) => h("span", { shown: text }, text));
   return [
-    fact("elapsed", elapsed),
-    fact("far", () => howFar(reading())),
-    fact("pace", () => pace(reading().rate)),
-    fact("left", () => left(reading().eta)),
+    bar(call, name),
+    h("p.message", () => visible(saying(call()), 300)),
+    h("p.facts", ...line(elapsed, far, rest, speed)),
+    h("div.facts", ...line(whose, leave), ...more),
   ];
 }
 
-/** For whom, and by whose leave. @param {() => Call} reading */
-const terms = (reading) => [
-  fact("caller said", () => `for ${visible(reading().caller, 60)}`),
-  fact("approved", () => APPROVED[approved(reading())] ?? ""),
-];
-
-/** @param {string} name @param {() => string} text */
-const fact = (name, text) => h("span", { class: `fact ${name}`, hidden: () => !text() }, text);
-
-/** The button that ends a call, or why it cannot. @param {Entry} entry @param {string} name */
+/** The button that ends a call. @param {Entry} entry @param {string} name */
 function stop({ id, call }, name) {
-  const problem = signal("");
-  const cancel = async () => {
-    try {
-      await post(`/api/calls/${encodeURIComponent(id)}/cancel`, {});
-    } catch (error) {
-      problem.set(error instanceof Error ? error.message : String(error));
-    }
+  const cancel = () => post(`/api${callAt(id)}/cancel`);
+  const isLive = () => call().state === "queued" || call().state === "running";
+  return action("Cancel", cancel, { class: "quiet", shown: isLive, "aria-label": `Cancel ${name}` });
+}
+
+/** The button that shows what is below a call, and says how much that is. @param {Entry} entry */
+function toggle(entry) {
+  const text = () => {
+    const { live, failed } = entry.call().children;
+    return listed(`${count(entry)} below`, live && `${live} live`, failed && `${failed} failed`);
   };
-  const isOver = () => call().state === "finished" || call().state === "cancelling";
-  return h(
-    "span",
-    { class: "stop" },
-    h(
-      "button",
-      { class: "quiet", onclick: cancel, hidden: isOver, "aria-label": `Cancel ${name}` },
-      "Cancel",
-    ),
-    h("span", { class: "problem", hidden: () => !problem() }, () => visible(problem(), 200)),
-  );
+  const onclick = () => {
+    const others = opened(route.peek()).filter((one) => one !== entry.id);
+    go(having({ open: (isOpen(entry.id) ? others : [...others, entry.id]).join() }), { replace: true });
+  };
+  const props = { shown: () => count(entry), "aria-expanded": () => String(isOpen(entry.id)), onclick };
+  return h("button.quiet.fold", props, text);
 }
 
-/** What is below a call: a count, and the calls if wanted. @param {Entry} entry @param {string} name */
-function tree({ id, call, below }, name) {
-  const isThere = computed(() => call().children > 0 || below().length > 0);
-  const isShown = computed(() => isThere() && isOpen(id));
-  const flip = () => go(having({ open: flipped(id) }), { replace: true });
-  const toggle = () =>
-    h("button", { class: "quiet fold", "aria-expanded": () => String(isOpen(id)), onclick: flip }, () =>
-      summary(Math.max(call().children, below().length), below()),
-    );
-  return h(
-    "div",
-    { class: "tree" },
-    once(isThere, toggle),
-    once(isShown, () => listed(below, name)),
-  );
-}
+/** @param {Entry} entry */
+const count = ({ call, below }) => Math.max(call().children.total, below().length);
 
-/** @param {() => Entry[]} below @param {string} name */
-function listed(below, name) {
-  const most = signal(SOME);
-  const some = computed(() => below().slice(0, most()));
-  const more = () => `Show more (${below().length - most()} are left)`;
-  const press = () => most.set(most.peek() + SOME);
-  return h(
-    "div",
-    { class: "below" },
-    h(
-      "ul",
-      { "aria-label": `Below ${name}` },
-      each(some, (entry) => entry.id, bubble),
-    ),
-    h("button", { class: "quiet", hidden: () => below().length <= most(), onclick: press }, more),
-  );
-}
-
-/** What is there while something is true. @param {() => boolean} is @param {() => HTMLElement} make */
-const once = (is, make) => each(() => (is() ? ["it"] : []), String, make);
-
-/** @param {number} count @param {Entry[]} entries */
-function summary(count, entries) {
-  const groups = [...Map.groupBy(entries, groupOf)].map(([group, some]) => `${some.length} ${nameOf(group)}`);
-  return [`${count} below`, ...groups].join(" · ");
-}
+/** @param {Route} route */
+const opened = ({ query }) => (query.open ?? "").split(",").filter(Boolean);
 
 /** @param {string} id */
-const isOpen = (id) => (route().query.open ?? "").split(",").includes(id);
+const isOpen = (id) => opened(route()).includes(id);
 
-/** @param {string} id the call that is opened, or closed */
-function flipped(id) {
-  const open = (route.peek().query.open ?? "").split(",").filter(Boolean);
-  return (open.includes(id) ? open.filter((one) => one !== id) : [...open, id]).join(",");
+/** The calls below one. @param {Entry} entry */
+function below({ call, below }) {
+  const most = signal(Math.min(SOME, below.peek().length));
+  // What arrives is shown at once, but not while somebody points at what it would move.
+  effect(() => {
+    if (now() > store.heldUntil) most.set(Math.max(most.peek(), Math.min(SOME, below().length)));
+  });
+  const some = computed(() => below().slice(0, most()));
+  const more = { shown: () => below().length > most(), onclick: () => most.set(most.peek() + SOME) };
+  const words = () => `Show more (${below().length - most()} are left)`;
+  const list = h("ul", { "aria-label": `Below ${visible(call.peek().tool, 200)}` }, each(some, "id", bubble));
+  return h("div.below", list, h("button.quiet", more, words));
 }

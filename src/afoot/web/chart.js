@@ -2,65 +2,42 @@
 
 import { h, svg } from "./dom.js";
 import { amount, lasted } from "./parts.js";
-import { computed } from "./signal.js";
-
-/** @typedef {{at: number, progress?: number | null, total?: number | null}} Point */
-/** @typedef {[from: number, to: number, count: number]} Bin in seconds; and how many */
-/** @typedef {{x: number, y: number}[]} Line */
 
 const [WIDE, HIGH] = [600, 140];
 const MOST = 400; // points that are drawn: more than a screen has room for
 
-/** Progress over time, kept up to date. @param {() => readonly Point[]} points in their order @param {string} label */
+/** Progress over time; null where there is nothing to draw. @param {readonly Reading[]} points in their order @param {string} label */
 export function curve(points, label) {
-  const drawn = computed(() => plotted(points()));
-  const path = (/** @type {boolean} */ isArea) => () => drawn() && pathOf(drawn()?.line ?? [], isArea);
-  const text = (/** @type {"top" | "took"} */ name) => () => drawn()?.[name] ?? "";
-  return h(
-    "figure",
-    { class: "chart curve", hidden: () => !drawn() },
-    h("span", { class: "soft", "aria-hidden": "true" }, text("top")),
-    canvas(
-      () => `${label}: ${drawn()?.words ?? "nothing yet"}`,
-      svg("path", { class: "area", d: path(true) }),
-      svg("path", { class: "stroke", d: path(false) }),
-    ),
-    axis(h("span", null, "0 s"), h("span", null, text("took"))),
-  );
+  const found = plotted(points);
+  if (!found) return null;
+  const line = found.line.map(({ x, y }) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
+  const area = svg("polygon", { class: "area", points: `0,${HIGH} ${line} ${WIDE},${HIGH}` });
+  const drawn = canvas(`${label}: ${found.words}`, area, svg("polyline", { class: "stroke", points: line }));
+  return h("figure.chart", h("span.soft", { "aria-hidden": "true" }, found.top), drawn, axis("0 s", found.took));
 }
 
-/**
- * How often it took how long.
- * @param {readonly Bin[]} bins
- * @param {{label: string, marks?: Record<string, number>}} about `marks`: instants worth a line, by name
- */
-export function histogram(bins, { label, marks = {} }) {
+/** How often it took how long; `marks` are instants worth a line. @param {readonly Bin[]} bins @param {string} label @param {number[]} marks */
+export function histogram(bins, label, marks) {
   const most = Math.max(1, ...bins.map(([, , count]) => count));
-  const step = WIDE / Math.max(1, bins.length);
+  const step = WIDE / bins.length;
   const bars = bins.map(([from, to, count], at) => {
-    const tall = count && Math.max(2, (count / most) * HIGH);
-    const box = { x: at * step + 1.5, y: HIGH - tall, width: step - 3, height: tall, class: "column" };
-    return svg("rect", box, svg("title", null, `${ranged([from, to])}: ${count}`));
+    const height = count && Math.max(2, (count / most) * HIGH);
+    const box = { x: at * step + 1.5, y: HIGH - height, width: step - 3, height, class: "column" };
+    return svg("rect", box, svg("title", `${ranged(from, to)}: ${count}`));
   });
-  const lines = Object.values(marks).map((value) => {
+  const lines = marks.map((value) => {
     const x = placeOf(bins, value) * WIDE;
     return svg("line", { class: "rule", x1: x, x2: x, y1: 0, y2: HIGH });
   });
-  const ends = bins.length ? [bins[0][0], bins[bins.length - 1][1]] : [];
-  return h(
-    "figure",
-    { class: "chart" },
-    canvas(`${label}: ${told(bins)}`, ...bars, ...lines),
-    axis(...ends.map((end) => h("span", null, lasted(end)))),
-  );
+  const ends = axis(lasted(bins[0][0]), lasted(bins[bins.length - 1][1]));
+  return h("figure.chart", canvas(`${label}: ${told(bins)}`, ...bars, ...lines), ends);
 }
 
 /** How a histogram reads. @param {readonly Bin[]} bins */
-export const told = (bins) =>
-  bins
-    .filter(([, , count]) => count)
-    .map((bin) => `${bin[2]} took ${ranged(bin)}`)
-    .join(", ") || "nothing yet";
+export function told(bins) {
+  const some = bins.filter(([, , count]) => count);
+  return some.map(([from, to, count]) => `${count} took ${ranged(from, to)}`).join(", ") || "nothing yet";
+}
 
 /** Where in a histogram a value lies, from 0 to 1. @param {readonly Bin[]} bins @param {number} value */
 export function placeOf(bins, value) {
@@ -70,49 +47,38 @@ export function placeOf(bins, value) {
   return (at + Math.max(0, value - from) / (to - from)) / bins.length;
 }
 
-/**
- * A line in the drawing's own units; null where there is nothing to draw.
- * @param {readonly Point[]} points
- * @returns {{line: Line, top: string, took: string, words: string} | null}
- */
+/** A line in the drawing's own units. @param {readonly Reading[]} points */
 export function plotted(points) {
   const known = points.filter((one) => Number.isFinite(one.progress) && Number.isFinite(one.at));
   if (known.length < 2) return null;
   const [first, last] = [known[0], known[known.length - 1]];
-  const took = last.at - first.at;
+  const [took, total] = [last.at - first.at, Number(last.total) > 0 ? Number(last.total) : 0];
   const done = known.map((one) => Number(one.progress));
-  const total = Number(last.total) > 0 ? Number(last.total) : null;
-  const [top, low] = [most(done, total ?? 0), Math.min(0, most(done, 0, Math.min))];
-  const y = (/** @type {number} */ value) => HIGH - ((value - low) / (top - low || 1)) * HIGH;
-  const x = (/** @type {Point} */ { at }) => (took > 0 ? ((at - first.at) / took) * WIDE : WIDE);
-  const line = thinned(known).map((one) => ({ x: x(one), y: y(Number(one.progress)) }));
-  const end = `${amount(Number(last.progress))}${total === null ? "" : ` of ${amount(total)}`}`;
-  return { line, top: amount(top), took: lasted(took), words: `${end} after ${lasted(took)}` };
+  const [top, low] = [done.reduce((a, b) => Math.max(a, b), total), done.reduce((a, b) => Math.min(a, b), 0)];
+  const line = thinned(known).map(({ at, progress }) => ({
+    x: took > 0 ? ((at - first.at) / took) * WIDE : WIDE,
+    y: HIGH - ((Number(progress) - low) / (top - low || 1)) * HIGH,
+  }));
+  const words = `${amount(Number(last.progress))}${total ? ` of ${amount(total)}` : ""} after ${lasted(took)}`;
+  return { line, top: amount(top), took: lasted(took), words };
 }
 
-/** @param {number[]} values @param {number} start @param {(...two: number[]) => number} [of] */
-const most = (values, start, of = Math.max) => values.reduce((one, other) => of(one, other), start);
-
-/** At most so many, the last among them. @param {Point[]} points */
+/** At most so many, the last among them. @param {Reading[]} points */
 function thinned(points) {
   const step = Math.ceil(points.length / MOST);
   return points.filter((_, at) => at % step === 0 || at === points.length - 1);
 }
 
-/** @param {Line} line @param {boolean} isArea */
-function pathOf(line, isArea) {
-  const steps = line.map(({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L");
-  return isArea ? `M${line[0].x.toFixed(1)} ${HIGH}L${steps}L${WIDE} ${HIGH}Z` : `M${steps}`;
-}
+/** @param {string} label @param {...SVGElement} shapes */
+const canvas = (label, ...shapes) =>
+  svg(
+    "svg",
+    { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+    ...shapes,
+  );
 
-/** @param {string | (() => string)} label @param {...SVGElement} shapes */
-function canvas(label, ...shapes) {
-  const box = { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none" };
-  return svg("svg", { ...box, role: "img", "aria-label": label }, ...shapes);
-}
+/** @param {string} from @param {string} to */
+const axis = (from, to) => h("figcaption.soft", { "aria-hidden": "true" }, h("span", from), h("span", to));
 
-/** @param {...HTMLElement} ends */
-const axis = (...ends) => h("figcaption", { class: "soft", "aria-hidden": "true" }, ...ends);
-
-/** @param {readonly number[]} bin */
-const ranged = ([from, to]) => `${lasted(from)} to ${lasted(to)}`;
+/** @param {number} from @param {number} to */
+const ranged = (from, to) => `${lasted(from)} to ${lasted(to)}`;

@@ -6,20 +6,17 @@ import { after } from "./time.js";
 
 /** A frame of the stream: `before` is the place it goes on from, `id` the place it ends at, if facts are in it. */
 /** @typedef {{kind: "frame", event: string, id: string, before: string, data: string}} Frame */
-/** @typedef {Frame | {kind: "state", online: boolean} | {kind: "hello"}} Message between tabs */
-/** @typedef {(event: string, data: any) => void} Take */
-/** @typedef {{request: (name: string, how: object, held: (lock: unknown) => unknown) => Promise<unknown>}} Locks */
-/** @typedef {{postMessage: (message: Message) => void, close: () => void, onmessage: any}} Channel */
-/** @typedef {(reading: import("./api.js").Reading) => Promise<void>} Stream */
+/** @typedef {Frame | {kind: "state", online: boolean} | {kind: "hello"}} Shared between tabs */
+/** @typedef {{postMessage: (message: Shared) => void, close: () => void, onmessage: any}} Channel */
 /** What a feed needs of its browser and its gateway. */
-/** @typedef {{take: Take, locks: Locks, channel: Channel, stream: Stream, snapshot: () => Promise<any>,
- *   clock: () => number, after: typeof after, isHidden: () => boolean}} Means */
+/** @typedef {{take: (event: string, data: any) => void, locks: Pick<LockManager, "request">, channel: Channel,
+ *   stream: (listening: import("./api.js").Listening) => Promise<void>, snapshot: () => Promise<any>,
+ *   clock: () => number, after: typeof after}} Means */
 
 const NAME = "afoot.feed";
 const FIRST_MS = 250; // before the second attempt; then twice as long each time
 const LONGEST_MS = 5_000;
 const LOOK_MS = 1_000; // how often it is looked whether the stream lives
-const JUMP_MS = 10_000; // between two looks: the machine slept
 const SLACK_MS = 2_000;
 const MOST_WAITING = 2_000; // frames that wait for a snapshot; then it is asked for again
 
@@ -28,7 +25,7 @@ export const online = signal(true);
 /** Whether this tab holds the stream. */
 export const leads = signal(false);
 
-/** Hand every frame to `take`, in every tab, as long as somebody is logged in. @param {Take} take */
+/** Hand every frame to `take`, in every tab, as long as somebody is logged in. @param {Means["take"]} take */
 export function start(take) {
   /** @type {Feed | null} */ let feed = null;
   const stop = () => (feed?.stop(), (feed = null));
@@ -39,43 +36,42 @@ export function start(take) {
   for (const name of ["online", "visibilitychange"]) addEventListener(name, () => feed?.hurry());
 }
 
-/** @param {Take} take @returns {Means} */
+/** @param {Means["take"]} take @returns {Means} */
 const means = (take) => ({
   take,
-  locks: /** @type {Locks} */ (navigator.locks),
+  locks: navigator.locks,
   channel: new BroadcastChannel(NAME),
-  stream: (reading) => stream("/api/events", reading),
+  stream: (listening) => stream("/api/events", listening),
   snapshot: () => get("/api/snapshot"),
   clock: () => Date.now(),
   after,
-  isHidden: () => document.hidden,
 });
 
 /** One tab's part in it. */
 export class Feed {
+  #means;
   #over = new AbortController();
+  #reading = new AbortController();
   #place = ""; // facts up to here were taken: EPOCH:POS
   #silentMs = 30_000; // a stream that says nothing for so long is dead
   #heard = 0;
   #isLeader = false;
-  #isOnline = true; // while we lead
+  /** @type {boolean | null} */ #isOnline = null; // while we lead, once it is known
   /** @type {Frame[] | null} */ #waiting = null; // while a snapshot is fetched
-  #reading = new AbortController();
-  #means;
   /** Something may have changed: try again now if nothing is heard. */
   hurry = () => {};
 
   /** @param {Means} given */
   constructor(given) {
     this.#means = given;
-    given.channel.onmessage = (/** @type {{data: Message}} */ { data }) => this.#hear(data);
+    given.channel.onmessage = (/** @type {{data: Shared}} */ { data }) => this.#hear(data);
   }
 
   /** Take part until stopped: behind whoever leads, and in its place when it has gone. */
   async run() {
-    const [{ locks }, lead] = [this.#means, () => this.#lead()];
+    const [{ locks }, { signal }, lead] = [this.#means, this.#over, () => this.#lead()];
     await locks.request(NAME, { ifAvailable: true }, (lock) => (lock ? lead() : void this.#join()));
-    const { signal } = this.#over; // called off by stop(): nobody waits for the lock any more
+    // Stopped meanwhile, nobody waits for the lock any more.
     if (!signal.aborted) await locks.request(NAME, { signal }, lead).catch(() => {});
   }
 
@@ -103,34 +99,32 @@ export class Feed {
 
   /** Read the stream until it breaks. @returns {Promise<boolean>} whether anything came */
   async #read() {
-    const { signal } = (this.#reading = new AbortController());
+    const { channel, stream, clock } = this.#means;
+    const reading = (this.#reading = new AbortController());
     let isHeard = false;
-    this.#heard = this.#means.clock();
-    const unwatch = this.#watch(this.#reading);
+    this.#heard = clock();
+    const unwatch = this.#watch(reading);
     const onAlive = () => {
-      [isHeard, this.#heard] = [true, this.#means.clock()];
+      [isHeard, this.#heard] = [true, clock()];
       this.#show(true);
     };
-    const onEvent = (/** @type {import("./api.js").Event} */ { event, id, data }) => {
-      /** @type {Frame} */ const frame = { kind: "frame", event, id, before: this.#place, data };
-      this.#means.channel.postMessage(frame);
+    const onEvent = (/** @type {import("./api.js").Event} */ event) => {
+      const frame = /** @type {Frame} */ ({ kind: "frame", before: this.#place, ...event });
+      channel.postMessage(frame);
       this.#apply(frame);
     };
-    const reading = { lastId: this.#place, onEvent, onAlive, signal };
-    await this.#means.stream(reading).catch(() => {}); // whatever broke it, it is begun again
+    // Whatever breaks it, it is begun again.
+    await stream({ lastId: this.#place, onEvent, onAlive, signal: reading.signal }).catch(() => {});
     unwatch();
     return isHeard;
   }
 
   /** Break off a stream that is dead, or that the machine has slept through. @param {AbortController} reading */
   #watch(reading) {
-    const { clock, after, isHidden } = this.#means;
-    let last = clock();
+    const { clock, after } = this.#means;
     const look = () => {
-      const time = clock();
-      const slept = time - last > JUMP_MS && !isHidden(); // timers of hidden pages are slow, too
-      if (slept || time - this.#heard > this.#silentMs) return reading.abort();
-      [last, cancel] = [time, after(LOOK_MS, look)];
+      if (clock() - this.#heard > this.#silentMs) reading.abort();
+      else cancel = after(LOOK_MS, look);
     };
     let cancel = after(LOOK_MS, look);
     return () => cancel();
@@ -161,17 +155,16 @@ export class Feed {
     if (this.#isLeader || this.#over.signal.aborted) return;
     if (isBad) return void this.#join();
     this.#waiting = null;
-    this.#begin(snapshot);
+    this.#take("snapshot", snapshot, `${snapshot.epoch}:${snapshot.pos}`);
     frames.forEach((frame) => this.#follow(frame));
   }
 
-  /** @param {Message} message */
+  /** @param {Shared} message */
   #hear(message) {
-    if (message.kind === "hello") {
-      if (this.#isLeader) this.#means.channel.postMessage({ kind: "state", online: this.#isOnline });
-    } else if (this.#isLeader) return;
+    if (message.kind !== "hello" && this.#isLeader) return;
+    if (message.kind === "frame") this.#follow(message);
     else if (message.kind === "state") online.set(message.online);
-    else this.#follow(message);
+    else if (this.#isOnline !== null) this.#means.channel.postMessage({ kind: "state", online: this.#isOnline });
   }
 
   /** @param {Frame} frame */
@@ -186,24 +179,18 @@ export class Feed {
   /** @param {Frame} frame */
   #apply({ event, id, data }) {
     const read = JSON.parse(data);
-    if (event === "snapshot") return this.#begin(read);
-    if (event === "reset" || id) this.#place = id;
-    this.#give(event, read);
+    if (event === "snapshot") return this.#take(event, read, `${read.epoch}:${read.pos}`);
+    this.#take(event, read, event === "reset" ? "" : id || this.#place);
   }
 
-  /** @param {any} snapshot */
-  #begin(snapshot) {
-    this.#place = `${snapshot.epoch}:${snapshot.pos}`;
-    this.#silentMs = 2_000 * snapshot.keepalive_s + SLACK_MS;
-    this.#give("snapshot", snapshot);
-  }
-
-  /** A page that cannot show something goes on with the next. @param {string} event @param {any} data */
-  #give(event, data) {
+  /** @param {string} event @param {any} read @param {string} place the facts up to which are taken then */
+  #take(event, read, place) {
+    this.#place = place;
+    if (read.keepalive_s) this.#silentMs = 2_000 * read.keepalive_s + SLACK_MS;
     try {
-      this.#means.take(event, data);
+      this.#means.take(event, read);
     } catch (error) {
-      console.error(error);
+      console.error(error); // a page that cannot show something goes on with the next
     }
   }
 }

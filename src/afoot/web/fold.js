@@ -1,88 +1,29 @@
 // A call as its facts tell it: the same fold as the gateway's, on the same test vectors; pure.
 
-/**
- * @typedef {{id: string, key: string, kind: string, message: string, below?: string, at: number}} Asked
- * @typedef {{by: string, hint: string}} Hindrance
- * @typedef {{low_s: number, high_s: number}} Range
- * @typedef {{at: number, progress: number | null, total: number | null, message: string | null}} Reading
- * @typedef {{type: string, at: number, [field: string]: any}} Fact
- */
-
-/**
- * @typedef {object} Call
- * @property {string} id
- * @property {string} tool
- * @property {string} server
- * @property {string} caller
- * @property {string | null} parent
- * @property {number} children how many calls are known below it, at any depth of one
- * @property {"queued" | "running" | "cancelling" | "finished"} state
- * @property {string | null} outcome
- * @property {number} opened
- * @property {number | null} started
- * @property {number | null} finished
- * @property {number} attempt
- * @property {number} seq
- * @property {number} readings
- * @property {Reading | null} latest
- * @property {Map<string, Asked>} open questions, in the order they were asked
- * @property {string} approval auto, allowlist, ask
- * @property {string} starting what must be up before it can run
- * @property {Hindrance | null} hindered
- * @property {{by: string, reason: string} | null} cancel
- * @property {string | null} failure what it said when it did not end well
- * @property {boolean} stalled
- * @property {Range | null} eta
- * @property {number | null} rate
- */
-
 const APPROVAL = "afoot_approval"; // the key of the question whether a call may start
 
 /** The call that a fact `opened` begins. @param {string} id @param {Fact} fact @returns {Call} */
-export function begin(id, fact) {
-  if (fact.type !== "opened") throw new Error(`call ${id} does not begin with opened but ${fact.type}`);
-  const { tool, server, caller, at } = fact;
-  return {
-    ...FRESH,
-    id,
-    tool,
-    server,
-    caller,
-    opened: at,
-    parent: fact.parent ?? null,
-    approval: fact.approval ?? "auto",
-    open: new Map(),
-  };
+export function begin(id, { type, tool, server, caller, at, parent = null, approval = "auto" }) {
+  if (type !== "opened") throw new Error(`call ${id} does not begin with opened but ${type}`);
+  const nothing = { outcome: null, finished: null, progress: null, total: null, message: null, latest: null };
+  const counted = { children: { total: 0, live: 0, failed: 0 }, attempt: 0, readings: 0, seq: 1 };
+  const said = { id, tool, server, caller, parent, approval, opened: at };
+  return { ...nothing, ...counted, ...said, state: "queued", open: new Map() };
 }
 
-/** The call of a snapshot; facts go on behind its `seq`. @param {any} view a CallView @returns {Call} */
+/** The call of a snapshot; facts go on behind its `seq`. @param {CallView} view @returns {Call} */
 export function fromView(view) {
-  const { id, tool, server, caller, state, outcome, opened, finished, progress, total, message } = view;
-  const [approved, at] = [view.approved ?? "none", view.reported ?? view.started ?? opened];
-  const isRead = progress !== null || message !== null;
+  const { opened, progress, total, message, approved = "none", questions = [] } = view;
+  const at = view.reported ?? view.started ?? opened;
   return {
-    ...FRESH,
-    id,
-    tool,
-    server,
-    caller,
-    state,
-    outcome,
-    opened,
-    finished,
-    ...{ parent: view.parent ?? null, children: view.children ?? 0, started: view.started ?? null },
-    ...{
-      attempt: view.attempt ?? 0,
-      seq: view.seq ?? 0,
-      readings: view.readings ?? 0,
-      stalled: view.stalled ?? false,
-    },
-    ...{ hindered: view.hindered ?? null, eta: view.eta ?? null, rate: view.rate ?? null },
-    latest: isRead ? { at, progress, total, message } : null,
+    ...begin(view.id, { type: "opened", at: opened }),
+    seq: 0,
+    ...view,
+    parent: view.parent ?? null,
+    children: view.children ?? { total: 0, live: 0, failed: 0 },
+    latest: progress === null && message === null ? null : { at, progress, total, message },
     approval: approved === "user" || approved === "none" ? "ask" : approved,
-    open: new Map(
-      (view.questions ?? []).map((/** @type {any} */ one) => [one.id, { ...one, at: one.asked }]),
-    ),
+    open: new Map(questions.map((one) => [one.id, { ...one, at: one.asked }])),
   };
 }
 
@@ -92,83 +33,40 @@ export function evolve(call, fact) {
   CHANGES[fact.type]?.(call, fact); // a kind of fact that a newer gateway has changes nothing here
 }
 
-/** Take in a reading: the newest value wins, and it is no fact. @param {Call} call @param {any} reading */
-export function note(call, reading) {
-  call.latest = reading_(reading);
+/** Take in a reading: the newest value wins, and it is no fact. @param {Call} call @param {Reading} reading */
+export function note(call, { at, progress = null, total = null, message = null }) {
+  call.latest = { at, progress, total, message };
   call.readings += 1;
   call.stalled = false;
 }
 
 /** How it came to run: auto, allowlist, user; or none. @param {Call} call */
-export const approved = (call) =>
-  call.approval !== "ask" ? call.approval : call.started === null ? "none" : "user";
-
-/** @type {Call} */
-const FRESH = {
-  ...{ id: "", tool: "", server: "", caller: "", parent: null, children: 0, state: "queued", outcome: null },
-  ...{
-    opened: 0,
-    started: null,
-    finished: null,
-    attempt: 0,
-    seq: 1,
-    readings: 0,
-    latest: null,
-    open: new Map(),
-  },
-  ...{ approval: "auto", starting: "", hindered: null, cancel: null, failure: null, stalled: false },
-  ...{ eta: null, rate: null },
-};
+export const approved = ({ approval, started }) => (approval !== "ask" ? approval : started == null ? "none" : "user");
 
 /** @type {Record<string, (call: Call, fact: Fact) => void>} */
 const CHANGES = {
   opened(call) {
     throw new Error(`call ${call.id} was opened twice`);
   },
-  admitted: (call, fact) => void (call.starting = fact.what),
-  hindered: (call, fact) => void (call.hindered = fact.by ? { by: fact.by, hint: fact.hint ?? "" } : null),
-  started(call, fact) {
-    Object.assign(call, {
-      state: "running",
-      attempt: fact.attempt ?? 1,
-      started: call.started ?? fact.at,
-      hindered: null,
-    });
+  admitted: (call, { what }) => void (call.starting = what),
+  hindered: (call, { by, hint = "" }) => void (call.hindered = by ? { by, hint } : null),
+  started(call, { at, attempt = 1 }) {
+    Object.assign(call, { state: "running", attempt, started: call.started ?? at, hindered: null });
   },
-  reported(call, fact) {
-    if (fact.late) return;
+  reported(call, { late, at, progress = null, total = null, message = null }) {
+    if (late) return;
     call.stalled = false;
-    if (isThere(fact.progress) || isThere(fact.message)) call.latest = reading_(fact);
+    if (progress !== null || message !== null) call.latest = { at, progress, total, message };
   },
-  asked(call, fact) {
-    const { question } = fact;
-    call.open.set(question.id, { ...question, message: question.message ?? "", at: fact.at });
+  asked(call, { at, question }) {
+    call.open.set(question.id, { message: "", ...question, at });
     if (question.kind === "approval" && question.key === APPROVAL) call.approval = "ask";
   },
-  answered: (call, fact) => void call.open.delete(fact.question),
-  cancel_requested: (call, { by, reason }) =>
-    void Object.assign(call, { state: "cancelling", cancel: { by, reason } }),
-  finished(call, fact) {
-    Object.assign(call, {
-      state: "finished",
-      outcome: fact.outcome,
-      finished: fact.at,
-      stalled: false,
-      eta: null,
-      rate: null,
-    });
-    call.failure = fact.failure?.message ?? null;
+  answered: (call, { question }) => void call.open.delete(question),
+  cancel_requested: (call, { by, reason }) => void Object.assign(call, { state: "cancelling", cancel: { by, reason } }),
+  finished(call, { at, outcome, failure = null }) {
+    const over = { stalled: false, hindered: null, eta: null, rate: null };
+    Object.assign(call, { state: "finished", outcome, failure, finished: at, ...over });
     call.open.clear();
   },
 };
-
-/** @param {any} from @returns {Reading} */
-const reading_ = ({ at, progress, total, message }) => ({
-  at,
-  progress: progress ?? null,
-  total: total ?? null,
-  message: message ?? null,
-});
-
-/** @param {unknown} value */
-const isThere = (value) => value !== null && value !== undefined;

@@ -1,4 +1,4 @@
-// What the API says, asked for again whenever it may have changed.
+// What the API says, asked for again whenever it may have changed; and what somebody has done through it.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -8,56 +8,64 @@ import { store } from "./store.js";
 import { now } from "./time.js";
 
 /**
- * The newest answer to a path; the old one stays while another is asked for or cannot be had. That is done
- * when what `path` reads changes, after a snapshot, when somebody wants it `again`, and every so often.
+ * The newest answer to a path; the old one stays while another is asked for or cannot be had. That is done when what
+ * `path` reads changes, after a snapshot, when somebody wants it `again`, and every so often.
  * @param {() => string} path
  * @param {{everyS?: number}} [how]
  */
 export function loaded(path, { everyS = 0 } = {}) {
   const [value, problem] = [signal(/** @type {any} */ (null)), signal("")];
-  let [asked, isOver, isBusy, isDue, last] = ["", false, false, false, now.peek()];
-  const again = async () => {
-    isDue = asked !== "";
-    if (isBusy) return;
-    for (isBusy = true; isDue && !isOver;) {
-      isDue = false;
-      const mine = asked;
-      const answer = await attempt(problem, () => get(mine), () => !isOver && mine === asked); // prettier-ignore
-      if (answer && !isOver && mine === asked) value.set(answer);
-    }
-    isBusy = false;
-  };
+  let [asked, last] = ["", now.peek()];
+  const again = inTurn(async (isOver) => {
+    const mine = asked;
+    const [answer, error] = mine ? await tried(get(mine)) : [null, null];
+    if (isOver() || mine !== asked) return;
+    if (answer) value.set(answer);
+    problem.set(error?.message ?? "");
+  });
   effect(() => {
     store.about(); // after a snapshot anything may be otherwise than it was
     asked = path();
-    void again();
+    if (asked) void again();
   });
   effect(() => {
     if (!everyS || now() - last < everyS) return;
     last = now.peek();
     void again();
   });
-  ending(() => void (isOver = true));
   return { value, problem, again };
 }
 
-/**
- * Have something done, and tell what is wrong, if anybody still wants to know; null then.
- * @param {import("./signal.js").Signal<string>} problem
- * @param {() => Promise<any>} work
- * @param {() => boolean} [isWanted]
- */
-export async function attempt(problem, work, isWanted = () => true) {
-  let [found, wrong] = [/** @type {any} */ (null), ""];
-  try {
-    found = await work();
-  } catch (error) {
-    wrong = error instanceof Error ? error.message : String(error);
-  }
-  if (isWanted()) problem.set(wrong);
-  return found;
+/** Do it now, or once more after the one that runs; never when what began it has ended. @param {(isOver: () => boolean) => Promise<unknown>} work */
+export function inTurn(work) {
+  let [isBusy, isDue, isOver] = [false, false, false];
+  ending(() => void (isOver = true));
+  return async () => {
+    isDue = true;
+    if (isBusy) return;
+    for (isBusy = true; isDue && !isOver;) {
+      isDue = false;
+      await work(() => isOver);
+    }
+    isBusy = false;
+  };
+}
+
+/** What was found, or what is wrong. @param {Promise<any>} work @returns {Promise<[any, any]>} */
+export const tried = (work) => work.then((found) => [found, null], (error) => [null, error]); // prettier-ignore
+
+/** Something that is done once at a time, whether it is just being done, and what went wrong. @param {() => Promise<any>} work */
+export function acting(work) {
+  const [problem, isBusy] = [signal(""), signal(false)];
+  const act = async () => {
+    if (isBusy.peek()) return;
+    isBusy.set(true);
+    const [, error] = await tried(work());
+    isBusy.set(false);
+    problem.set(error?.message ?? "");
+  };
+  return { act, busy: () => String(isBusy()), wrong: trouble(problem) };
 }
 
 /** What went wrong with something that somebody did. @param {() => string} problem */
-export const trouble = (problem) => () =>
-  problem() ? h("p", { class: "problem said", role: "alert" }, visible(problem())) : null;
+export const trouble = (problem) => () => (problem() ? h("p.problem", { role: "alert" }, visible(problem())) : null);

@@ -2,19 +2,12 @@
 
 import { signal } from "./signal.js";
 
-/** @typedef {{id?: string, name?: string}} Params */
-/** @typedef {{view: string, params: Params, query: Record<string, string>, path: string}} Route */
-
-const PLAIN = new Set(["live", "history", "inbox", "tools", "servers", "tabs"]);
+const PLAIN = ["live", "history", "inbox", "tools", "servers", "tabs"];
 
 /** Where we are. */
 export const route = signal(read("/"));
 
-/**
- * The route of an address; what is none is the view "lost".
- * @param {string} address path and query
- * @returns {Route}
- */
+/** The route of a path with its query; what is none is the view "lost". @param {string} address @returns {Route} */
 export function read(address) {
   const { pathname: path, searchParams } = new URL(address, "http://console/");
   const query = Object.fromEntries(searchParams);
@@ -23,29 +16,20 @@ export function read(address) {
   if (path === "/") return { view: "live", params: {}, query, path };
   if (head === "calls" && name) return { view: "call", params: { id: name }, query, path };
   if (head === "tools" && name) return { view: "tool", params: { name }, query, path };
-  return { view: PLAIN.has(head) && !rest ? head : "lost", params: {}, query, path };
+  return { view: PLAIN.includes(head) && !rest ? head : "lost", params: {}, query, path };
 }
 
-/**
- * Go to an address of this console.
- * @param {string} address
- * @param {{replace?: boolean}} [how] replace: nothing to go back to
- */
+/** Go to an address of this console; replaced, there is nothing to go back to. @param {string} address */
 export function go(address, { replace = false } = {}) {
   history[replace ? "replaceState" : "pushState"](null, "", address);
   route.set(read(address));
 }
 
-/**
- * The address of where we are with another query; empty values are left out.
- * @param {Record<string, string | number | null | undefined>} change
- * @returns {string}
- */
+/** The address of where we are with another query; what is empty is left out. @param {Record<string, any>} change */
 export function having(change) {
   const { path, query } = route();
   const kept = Object.entries({ ...query, ...change }).filter(([, value]) => value !== "" && value != null);
-  const text = String(new URLSearchParams(kept.map(([name, value]) => [name, String(value)])));
-  return text ? `${path}?${text}` : path;
+  return kept.length ? `${path}?${new URLSearchParams(kept)}` : path;
 }
 
 /** The address of a call, or of a tool. @param {string} name */
@@ -57,19 +41,10 @@ export const toolAt = (name) => `/tools/${name.split("/").map(encodeURIComponent
 export function follow() {
   const here = () => route.set(read(location.pathname + location.search));
   addEventListener("popstate", here);
-  document.addEventListener("click", (event) => {
+  addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    const isOurs = link && link.origin === location.origin && !link.target && !link.hasAttribute("download");
-    if (
-      !isOurs ||
-      link.hash ||
-      event.button ||
-      event.metaKey ||
-      event.ctrlKey ||
-      event.shiftKey ||
-      event.altKey
-    )
-      return;
+    const isOurs = link?.origin === location.origin && !link.target && !link.hash && !link.hasAttribute("download");
+    if (!isOurs || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     go(link.pathname + link.search);
   });

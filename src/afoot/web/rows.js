@@ -2,7 +2,7 @@
 
 import { each, h } from "./dom.js";
 import { fromView } from "./fold.js";
-import { howFar, kindOf, lasted, mark, span, visible, when } from "./parts.js";
+import { howFar, kindOf, lasted, listed, mark, saying, span, visible, when } from "./parts.js";
 import { callAt } from "./router.js";
 import { computed } from "./signal.js";
 import { store } from "./store.js";
@@ -10,50 +10,39 @@ import { now } from "./time.js";
 
 const HEADS = ["State", "Tool", "What it said last", "For", "When", "Took"];
 
-/** @param {() => readonly any[]} list CallViews @param {string} label */
+/** @param {() => readonly CallView[]} list @param {string} label */
 export function callRows(list, label) {
-  const newest = computed(() => new Map(list().map((view) => [view.id, view])));
-  const line = (/** @type {any} */ view) => row(view, () => newest().get(view.id) ?? view);
-  const head = h("tr", null, ...HEADS.map((name) => h("th", { scope: "col" }, name)));
-  return h(
-    "div",
-    { class: "table", tabindex: "-1", hidden: () => !list().length },
-    h(
-      "table",
-      { class: "calls", "aria-label": label },
-      h("thead", null, head),
-      h("tbody", { onkeydown: step }, each(list, (view) => view.id, line)), // prettier-ignore
-    ),
-  );
+  const head = h("thead", h("tr", ...HEADS.map((name) => h("th", { scope: "col" }, name))));
+  const lines = h("tbody", { onkeydown: step }, each(list, "id", row));
+  const table = h("table.calls", { "aria-label": label }, head, lines);
+  return h("div.table", { shown: () => list().length }, table);
 }
 
-/** @param {any} view @param {() => any} newest of the same call */
-function row(view, newest) {
-  const known = computed(() => fromView(newest()));
-  const call = computed(() => (store.about(), store.get(view.id))?.reading() ?? known());
+/** @param {CallView} view @param {() => CallView} newest of the same call */
+function row({ id, tool, server, caller, opened }, newest) {
+  const call = computed(() => (store.about(), store.get(id))?.reading() ?? fromView(newest()));
+  const kind = () => kindOf(call());
   const took = () => {
-    const { opened, finished } = call();
-    return finished === null ? span(now() - opened) : lasted(finished - opened);
+    const { finished } = call();
+    return finished == null ? span(now() - opened) : lasted(finished - opened);
   };
-  const said = () => {
-    const { failure, latest, open } = call();
-    const question = open.values().next().value;
-    return failure || question?.message || [howFar(call()), latest?.message].filter(Boolean).join(", ");
-  };
+  const isMore = () => call().state === "finished" || call().open.size;
+  const said = () => visible(isMore() ? saying(call()) : listed(howFar(call()), saying(call())), 200);
+  const at = new Date(opened * 1000).toISOString();
   return h(
     "tr",
-    { "data-kind": () => kindOf(call()) },
-    h("td", null, mark(() => kindOf(call()))), // prettier-ignore
-    h("td", null, h("a", { class: "said", href: callAt(view.id) }, visible(view.tool, 200)), " ", small(view.server)), // prettier-ignore
-    h("td", { class: "said what" }, () => visible(said(), 200)),
-    h("td", null, small(view.caller)),
-    h("td", null, h("time", { class: "soft", datetime: new Date(view.opened * 1000).toISOString() }, when(view.opened))), // prettier-ignore
-    h("td", null, took),
+    { "data-kind": kind },
+    h("td", mark(kind)),
+    h("td", h("a", { href: callAt(id) }, visible(tool, 200)), " ", small(server)),
+    h("td.what", said),
+    h("td", small(caller)),
+    h("td", h("time.soft", { datetime: at }, when(opened))),
+    h("td", took),
   );
 }
 
 /** @param {string} text */
-const small = (text) => h("span", { class: "said soft" }, visible(text, 100));
+const small = (text) => h("span.soft", visible(text, 100));
 
 /** The arrows go from line to line. @param {KeyboardEvent} event */
 function step(event) {

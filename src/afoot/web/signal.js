@@ -1,6 +1,5 @@
 // Values that tell who depends on them: signal, computed, effect, batch; and scopes that end what they began.
 
-/** @template T @typedef {(() => T) & {set: (value: T) => void, touch: () => void, peek: () => T}} Signal */
 /** @typedef {() => void} End */
 /** @typedef {{mark: End, sources: Set<Set<Watch>>}} Watch */
 

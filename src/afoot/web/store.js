@@ -4,49 +4,35 @@ import { begin, evolve, fromView, note } from "./fold.js";
 import { batch, signal } from "./signal.js";
 import { exactly, sync } from "./time.js";
 
-/** @typedef {import("./fold.js").Call} Call */
-/** @template T @typedef {import("./signal.js").Signal<T>} Signal */
-/**
- * A call in the store. `call` tells of facts, `reading` of numbers too; both give one object that changes.
- * @typedef {{id: string, call: Signal<Call>, reading: Signal<Call>, below: Signal<Entry[]>}} Entry
- */
-/** @typedef {import("./fold.js").Asked & Pick<Call, "tool" | "server" | "caller"> & {call: string}} Open */
-/** @typedef {{epoch: string, version: string, degraded: string | null, ready: boolean}} About */
 /** @typedef {(kind: "asked" | "finished", entry: Entry) => void} Listener */
+/** @typedef {"facts" | "reading"} Change */
 
 const STAY_S = 30; // an ended call is shown a while longer
 const MOST_ENDED = 200; // trees that have ended
 const ARRIVALS = 10; // new nodes a frame, so that no frame takes long
 
 export class Store {
-  /** @type {Signal<Entry[]>} calls that are below no other, in the order they came */
-  roots = signal(/** @type {Entry[]} */ ([]));
-  /** @type {Signal<Open[]>} */
-  questions = signal(/** @type {Open[]} */ ([]));
-  /** @type {Signal<About>} */
-  about = signal(/** @type {About} */ ({ epoch: "", version: "", degraded: null, ready: false }));
-  /** @type {Map<string, Entry>} */ #calls = new Map();
-  /** @type {Map<string, "facts" | "reading">} */ #dirty = new Map();
-  /** @type {Entry[]} */ #arrived = [];
-  /** @type {Set<Listener>} */ #listeners = new Set();
-  heldUntil = 0;
+  roots = signal(/** @type {Entry[]} */ ([])); // calls that are below no other, in the order they came
+  questions = signal(/** @type {OpenQuestion[]} */ ([])); // that somebody here may answer, oldest first
+  about = signal({ degraded: /** @type {string | null} */ (null), ready: false });
+  heldUntil = 0; // somebody points at what is shown: nothing moves
+  #calls = new Map(/** @type {[string, Entry][]} */ ([]));
+  #dirty = new Map(/** @type {[string, Change][]} */ ([]));
+  #arrived = /** @type {Entry[]} */ ([]);
+  #listeners = new Set(/** @type {Listener[]} */ ([]));
   #isDue = false;
   #asks = false; // whether the open questions may be others
-  /** @type {(draw: () => void) => void} */ #frame;
-  /** @type {() => boolean} */ #isHidden;
+  #frame;
+  #isHidden;
 
-  /**
-   * @param {(draw: () => void) => void} frame asks for the next frame
-   * @param {() => boolean} [isHidden] a page that is hidden has no frames
-   */
+  /** A page that is hidden has no frames. @param {(draw: () => void) => void} frame @param {() => boolean} [isHidden] */
   constructor(frame, isHidden = () => false) {
-    [this.#frame, this.#isHidden] = [frame, isHidden];
+    this.#frame = frame;
+    this.#isHidden = isHidden;
   }
 
-  /** @param {string} id @returns {Entry | undefined} */
-  get(id) {
-    return this.#calls.get(id);
-  }
+  /** @param {string} id */
+  get = (id) => this.#calls.get(id);
 
   /** Be told when a call asks or ends. @param {Listener} listener @returns {() => void} */
   listen(listener) {
@@ -70,16 +56,15 @@ export class Store {
   draw() {
     if (!this.#isDue) return;
     this.#isDue = false;
-    const [dirty, arrivals] = [this.#dirty, this.#arrived.splice(0, ARRIVALS)];
+    const dirty = this.#dirty;
     this.#dirty = new Map();
     batch(() => {
-      if (arrivals.length) this.#place(arrivals);
-      dirty.forEach((what, id) => {
-        const entry = this.#calls.get(id);
-        entry?.reading.touch();
-        if (what === "facts") entry?.call.touch();
-      });
-      if (this.#asks) this.questions.set(openOf(this.#calls));
+      this.#place(this.#arrived.splice(0, ARRIVALS));
+      for (const [id, what] of dirty) {
+        this.get(id)?.reading.touch();
+        if (what === "facts") this.get(id)?.call.touch();
+      }
+      if (this.#asks) this.questions.set(openOf([...this.#calls.values()]));
       this.#asks = false;
     });
     if (this.#arrived.length) this.#mark("", "reading");
@@ -91,49 +76,46 @@ export class Store {
     const over = this.roots.peek().filter(isOver);
     const last = exactly() - STAY_S;
     const gone = new Set(over.filter((entry, at) => at < over.length - MOST_ENDED || endOf(entry) < last));
-    const drop = (/** @type {Entry} */ entry) => (
-      this.#calls.delete(entry.id),
-      entry.below.peek().forEach(drop)
-    );
+    const drop = (/** @type {Entry} */ entry) => (this.#calls.delete(entry.id), entry.below.peek().forEach(drop));
     gone.forEach(drop);
     if (gone.size) this.roots.set(this.roots.peek().filter((entry) => !gone.has(entry)));
   }
 
   /** Begin anew with what lives; what ended meanwhile is history, the shown stays. @param {any} snapshot */
-  #begin({ calls, epoch, version, degraded }) {
+  #begin({ calls, degraded }) {
     const known = this.#calls;
     [this.#calls, this.#arrived, this.#asks] = [new Map(), [], true];
     batch(() => {
       for (const view of calls) this.#enter(fromView(view), known.get(view.id));
-      this.#arrived.sort((a, b) => a.call.peek().opened - b.call.peek().opened);
-      const stay = this.#arrived.filter((entry) => known.has(entry.id));
-      this.#arrived = this.#arrived.filter((entry) => !known.has(entry.id));
+      const all = this.#arrived.sort((a, b) => a.call.peek().opened - b.call.peek().opened);
+      this.#arrived = all.filter((entry) => !known.has(entry.id));
       this.roots.set([]);
-      this.#place(stay);
-      this.about.set({ epoch, version, degraded, ready: true });
+      this.#place(all.filter((entry) => known.has(entry.id)));
+      this.about.set({ degraded, ready: true });
       this.#mark("", "reading");
       this.draw();
     });
   }
 
-  /** @param {{call: string, seq: number, fact: import("./fold.js").Fact}} one */
+  /** @param {{call: string, seq: number, fact: Fact}} one */
   #fact({ call: id, seq, fact }) {
-    const known = this.#calls.get(id);
+    const known = this.get(id);
     if (known ? seq <= known.call.peek().seq : fact.type !== "opened") return; // seen, or its call is gone
     const entry = known ?? this.#enter(begin(id, fact));
-    if (known) evolve(known.call.peek(), fact);
-    else this.#countAbove(entry.call.peek().parent);
+    const call = entry.call.peek();
+    if (known) evolve(call, fact);
     this.#mark(id, "facts");
-    this.#asks ||= fact.type === "asked" || fact.type === "answered" || fact.type === "finished";
+    if (fact.type === "opened" || fact.type === "finished") this.#count(call);
+    this.#asks ||= ["asked", "answered", "finished"].includes(fact.type);
     const kind = fact.type === "asked" || fact.type === "finished" ? fact.type : null;
     if (kind) this.#listeners.forEach((listen) => listen(kind, entry));
   }
 
   /** @param {any} seen the newest reading of a call */
   #reading({ call: id, reading, readings, eta = null, rate = null, stalled = false }) {
-    const call = this.#calls.get(id)?.call.peek();
+    const call = this.get(id)?.call.peek();
     if (!call) return;
-    const wasStalled = call.stalled;
+    const wasStalled = call.stalled ?? false;
     if (reading) note(call, reading);
     Object.assign(call, { readings, eta, rate, stalled });
     this.#mark(id, stalled === wasStalled ? "reading" : "facts");
@@ -149,13 +131,17 @@ export class Store {
     return entry;
   }
 
-  /** @param {string | null} parent */
-  #countAbove(parent) {
-    const above = this.#calls.get(parent ?? "")?.call.peek();
-    if (above) above.children += 1;
+  /** A call came, or ended: the one above it counts. @param {Call} call */
+  #count({ parent, outcome }) {
+    const above = this.get(parent ?? "")?.call.peek();
+    if (!above) return;
+    above.children.live += outcome === null ? 1 : -1;
+    if (outcome === null) above.children.total += 1;
+    else if (outcome !== "ok") above.children.failed += 1;
+    this.#mark(above.id, "facts");
   }
 
-  /** @param {string} id @param {"facts" | "reading"} what */
+  /** @param {string} id @param {Change} what */
   #mark(id, what) {
     if (what === "facts" || !this.#dirty.has(id)) this.#dirty.set(id, what);
     if (this.#isDue) return;
@@ -165,26 +151,20 @@ export class Store {
 
   /** Put new calls where they belong: below one that is known, or on their own. @param {Entry[]} entries */
   #place(entries) {
-    /** @type {Map<Signal<Entry[]>, Entry[]>} */ const more = new Map();
-    for (const entry of entries) {
-      const above = this.#calls.get(entry.call.peek().parent ?? "");
-      const list = above?.below ?? this.roots;
-      if (above) this.#dirty.set(above.id, "facts");
-      more.set(list, [...(more.get(list) ?? []), entry]);
-    }
-    more.forEach((added, list) => list.set([...list.peek(), ...added]));
+    const listOf = (/** @type {Entry} */ { call }) => this.get(call.peek().parent ?? "")?.below ?? this.roots;
+    for (const [list, added] of Map.groupBy(entries, listOf)) list.set([...list.peek(), ...added]);
   }
 }
 
 /** @param {Entry} entry @returns {boolean} whether it and all below it has ended */
-const isOver = (entry) => entry.call.peek().state === "finished" && entry.below.peek().every(isOver);
+const isOver = ({ call, below }) => call.peek().state === "finished" && below.peek().every(isOver);
 
 /** @param {Entry} entry */
-const endOf = (entry) => entry.call.peek().finished ?? 0;
+const endOf = ({ call }) => call.peek().finished ?? 0;
 
-/** What somebody here may answer, oldest first. @param {Map<string, Entry>} calls @returns {Open[]} */
-function openOf(calls) {
-  const found = [...calls.values()].flatMap((entry) => {
+/** @param {Entry[]} entries @returns {OpenQuestion[]} */
+function openOf(entries) {
+  const found = entries.flatMap((entry) => {
     const { id, tool, server, caller, open } = entry.call.peek();
     const own = [...open.values()].filter((one) => one.kind !== "below" && !one.below);
     return own.map((one) => ({ ...one, call: id, tool, server, caller }));

@@ -8,6 +8,9 @@ let offset = 0;
 /** The gateway's time in seconds; it goes on once a second. */
 export const now = signal(Date.now() / 1000);
 
+/** The gateway's time, exactly. */
+export const exactly = () => Date.now() / 1000 + offset;
+
 /** Take in what time it is at the gateway. @param {number} server seconds since 1970 */
 export function sync(server) {
   const found = server - Date.now() / 1000;
@@ -15,17 +18,11 @@ export function sync(server) {
   if (found > offset || offset - found > JUMP_S) offset = found;
 }
 
-/** The gateway's time, exactly. @returns {number} */
-export const exactly = () => Date.now() / 1000 + offset;
-
 /** Do something later. @param {number} ms @param {() => void} then @returns {() => void} calls it off */
 export function after(ms, then) {
   const timer = setTimeout(then, ms);
   return () => clearTimeout(timer);
 }
 
-/** Let the clock go. @returns {() => void} stops it */
-export function tick() {
-  const timer = setInterval(() => now.set(exactly()), 1000);
-  return () => clearInterval(timer);
-}
+/** Let the clock go. */
+export const tick = () => void setInterval(() => now.set(exactly()), 1000);

@@ -1,133 +1,128 @@
 // Any content as safe nodes: text, structures, images, sound, links and embedded resources; nothing in it runs.
 
-import { h } from "./dom.js";
-import { isRaw } from "./exact.js";
-import { amount, visible } from "./parts.js";
+import { each, h } from "./dom.js";
+import { isDeep, isObject, isRedacted } from "./exact.js";
 import { ending, signal } from "./signal.js";
+import { amount, visible } from "./text.js";
 
-export const LONG = 256 * 1024; // characters that are shown; of more there is a head, and a download
+const LONG = 256 * 1024; // characters that are shown; of more there is a head, and a download
 const HEAD = 16 * 1024;
 const HEAVY = 16 * 1024 * 1024; // bytes of an image or a sound that is shown
 const MANY = 200; // rows of a table, or members of a structure, that are shown
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 
-/** The content of a result. @param {any} blocks @returns {HTMLElement} */
+/** The content of a result. @param {Json} blocks */
 export function content(blocks) {
-  const list = Array.isArray(blocks) ? blocks : [blocks];
-  return h("div", { class: "content" }, ...list.map((one) => (KINDS[one?.type] ?? structure)(one)));
+  const block = (/** @type {Json} */ one) => (Object.hasOwn(KINDS, one?.type) ? KINDS[one.type] : structure)(one);
+  return h("div.content", ...[blocks].flat().map(block));
 }
 
-/** A structure as JSON that can be folded, with tables; `most`: members shown, Infinity unfolds it all. @param {any} value @param {number} [most] @returns {HTMLElement} */
-export function structure(value, most = MANY) {
-  const text = JSON.stringify(value, null, 2) ?? "";
-  if (text.length > LONG) return long(text, "application/json", "value.json");
-  return h("div", { class: "json" }, tree(value, 0, most));
-}
-
-/** Text as it is, with marks for what cannot be seen. @param {any} text @returns {HTMLElement} */
-export function plain(text) {
-  const whole = String(text ?? "");
-  if (whole.length > LONG) return long(whole, "text/plain", "text.txt");
-  return h("pre", { class: "said", tabindex: "0" }, visible(whole, LONG));
-}
-
-/** @type {Record<string, (block: any) => HTMLElement>} */
+/** @type {Record<string, (block: Json) => HTMLElement>} */
 const KINDS = {
   text: ({ text }) => plain(text),
-  image: ({ data, mimeType }) => picture(data, mimeType),
-  audio: ({ data, mimeType }) => sound(data, mimeType),
+  image: ({ data, mimeType }) => media(data, mimeType),
+  audio: ({ data, mimeType }) => media(data, mimeType),
   resource_link: ({ uri, title, name, description, mimeType }) =>
-    h("p", { class: "link" }, link(uri, title || name), ` ${visible(mimeType)} ${visible(description)}`),
-  resource: ({ resource = {} }) =>
-    h("figure", null, h("figcaption", null, link(resource.uri, "")), embedded(resource)),
+    h("p", link(uri, title || name), ` ${visible(mimeType)} ${visible(description)}`),
+  resource({ resource }) {
+    const { uri, text, blob, mimeType } = resource ?? {};
+    const inside = blob === undefined ? plain(text) : media(blob, mimeType);
+    return h("figure", h("figcaption", link(uri), ` ${visible(mimeType)}`), inside);
+  },
 };
 
-/** @param {any} resource */
-function embedded({ text, blob, mimeType }) {
-  if (blob === undefined) return plain(text);
-  if (String(mimeType).startsWith("audio/")) return sound(blob, mimeType);
-  return picture(blob, mimeType);
+/** A structure as JSON that can be folded, with tables; `most`: members shown, Infinity unfolds it all. @param {Json} value */
+export function structure(value, most = MANY) {
+  const text = JSON.stringify(value, null, 2) ?? "";
+  return text.length > LONG ? head(text, "value.json") : h("div.json", tree(value, 0, most));
 }
 
-/** A link that only a person follows; its host in full. @param {any} uri @param {any} name @returns {HTMLElement} */
+/** Text as it is. @param {unknown} text */
+export function plain(text) {
+  const whole = String(text ?? "");
+  return whole.length > LONG ? head(whole, "text.txt") : h("pre", { tabindex: "0" }, whole);
+}
+
+/** A head, and the whole as a download. @param {string} text @param {string} name */
+function head(text, name) {
+  const size = `the first ${amount(HEAD)} of ${amount(text.length)} characters · `;
+  return h("div", h("pre", { tabindex: "0" }, text.slice(0, HEAD)), h("p.soft", size, download([text], name)));
+}
+
+/** A link that only a person follows; its host in full. @param {Json} uri @param {Json} [name] */
 export function link(uri, name) {
-  const safe = safeLink(uri);
-  const label = visible(name, 300);
-  if (!safe) return h("span", { class: "said" }, `${label} ${visible(uri, 2000)}`);
+  const [safe, label] = [safeLink(uri), visible(name, 300)];
+  if (!safe) return h("span", `${label} ${visible(uri, 2000)}`);
   const text = label ? `${label} (${safe.host})` : visible(safe.href, 2000);
   return h("a", { href: safe.href, target: "_blank", rel: "noopener noreferrer" }, text);
 }
 
-/** An address that may be a link: http and https. @param {any} uri @returns {{href: string, host: string} | null} */
+/** An address that may be a link: http and https. @param {Json} uri @returns {{href: string, host: string} | null} */
 export function safeLink(uri) {
   const url = typeof uri === "string" ? URL.parse(uri) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password) return null;
   return { href: url.href, host: url.host };
 }
 
-/** Rows and columns of an array of flat objects with equal keys. @param {any} value @returns {{keys: string[], rows: any[]} | null} */
-export function tableOf(value) {
+/** The columns of an array of flat objects with equal keys; else null. @param {Json} value @returns {string[] | null} */
+export function columnsOf(value) {
   if (!Array.isArray(value) || value.length < 2 || !value.every(isObject)) return null;
   const keys = Object.keys(value[0]);
-  const isRow = (/** @type {any} */ row) =>
+  const isRow = (/** @type {Json} */ row) =>
     Object.keys(row).length === keys.length && keys.every((key) => key in row && !isDeep(row[key]));
-  return keys.length && value.every(isRow) ? { keys, rows: value } : null;
+  return keys.length && value.every(isRow) ? keys : null;
 }
 
-/** @param {{keys: string[], rows: any[]}} table @param {number} most */
-function tabled({ keys, rows }, most) {
-  const cells = (/** @type {any} */ row) => keys.map((key) => h("td", null, visible(word(row[key]), LONG)));
-  const body = rows.slice(0, most).map((row) => h("tr", null, ...cells(row)));
-  const head = h("tr", null, ...keys.map((key) => h("th", { scope: "col" }, visible(key, LONG))));
-  const table = h("table", null, h("thead", null, head), h("tbody", null, ...body));
-  return h("div", { class: "table", tabindex: "0" }, table, rest(rows, most));
-}
-
-/** One value and what is in it; what is folded is made when it is opened. @param {any} value @param {number} depth @param {number} most @param {string} [key] @returns {HTMLElement} */
-function tree(value, depth, most, key) {
-  const name = key !== undefined && h("b", { class: "said" }, `${visible(key, LONG)}: `);
-  if (!isDeep(value) || !Object.keys(value).length) return h("div", null, name, leaf(value));
-  const table = tableOf(value);
-  if (table) return h("div", null, name, tabled(table, most));
-  const entries = Object.entries(value);
-  const isOpen = signal(most === Infinity || depth < 3 || entries.length < 3);
-  const member = (/** @type {[string, any]} */ [key, one]) => h("li", null, tree(one, depth + 1, most, key));
-  const shown = () => entries.slice(0, most).map(member);
-  const members = () => (isOpen() ? h("ul", null, ...shown(), rest(entries, most)) : null);
-  if (!depth) return h("div", null, members);
-  const ontoggle = (/** @type {any} */ event) => isOpen.set(event.target.open);
-  const kind = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
-  return h("details", { open: isOpen.peek(), ontoggle }, h("summary", null, name, kind), members);
-}
-
-/** @param {any[]} all @param {number} most */
-const rest = (all, most) =>
-  all.length > most && h("p", { class: "soft" }, `… and ${amount(all.length - most)} more · `, saved(all));
-
-/** @param {any} value */
-const saved = (value) => download(new Blob([JSON.stringify(value, null, 2)]), "value.json");
-
-/** @param {any} value */
-function leaf(value) {
-  if (typeof value === "string" && value.includes("\n"))
-    return h("pre", { class: "said" }, visible(value, LONG));
-  return h("code", { class: "said" }, visible(JSON.stringify(value), LONG));
-}
-
-/** A head, and the whole as a download. @param {string} text @param {string} type @param {string} name */
-function long(text, type, name) {
-  const head = h("pre", { class: "said", tabindex: "0" }, visible(text.slice(0, HEAD), LONG));
-  const size = `the first ${amount(Math.min(HEAD, text.length))} of ${amount(text.length)} characters`;
+/** @param {string[]} keys @param {Json[]} rows @param {number} most */
+function table(keys, rows, most) {
+  const cell = (/** @type {Json} */ one) => h("td", typeof one === "string" ? one : JSON.stringify(one));
+  const body = rows.slice(0, most).map((row) => h("tr", ...keys.map((key) => cell(row[key]))));
+  const names = h("tr", ...keys.map((key) => h("th", { scope: "col" }, key)));
   return h(
-    "div",
-    null,
-    head,
-    h("p", { class: "soft" }, `${size} · `, download(new Blob([text], { type }), name)),
+    "div.table",
+    { tabindex: "0" },
+    h("table", h("thead", names), h("tbody", ...body)),
+    rest(rows.length, most, rows),
   );
 }
 
-/** @param {Blob} blob @param {string} name */
-function download(blob, name) {
+/** One value and what is in it; what is folded is made when it is opened. @param {Json} value @param {number} depth @param {number} most @param {string} [key] @returns {HTMLElement} */
+function tree(value, depth, most, key) {
+  const name = key !== undefined && h("b", `${key}: `);
+  const keys = columnsOf(value);
+  if (isRedacted(value)) return h("div", name, h("i.soft", "not shown: it is secret"));
+  if (!isDeep(value) || !Object.keys(value).length) return h("div", name, leaf(value));
+  if (keys) return h("div", name, table(keys, value, most));
+  const entries = Object.entries(value);
+  const shown = () => entries.slice(0, most).map(([key, one]) => h("li", tree(one, depth + 1, most, key)));
+  const members = () => h("ul", ...shown(), rest(entries.length, most, value));
+  if (!depth) return h("div", members());
+  const kind = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
+  return folded([name, kind], members, most === Infinity || depth < 3 || entries.length < 3);
+}
+
+/** What is made when it is opened. @param {Child[]} summary @param {() => HTMLElement} make */
+export function folded(summary, make, isOpen = false) {
+  const open = signal(isOpen);
+  const about = { open: isOpen, ontoggle: (/** @type {any} */ { target }) => open.set(target.open) };
+  const inside = each(() => (open() ? ["it"] : []), String, make);
+  return h("details", about, h("summary", ...summary), inside);
+}
+
+/** @param {number} count @param {number} most @param {Json} value */
+function rest(count, most, value) {
+  if (count <= most) return null;
+  const all = download([JSON.stringify(value, null, 2)], "value.json");
+  return h("p.soft", `… and ${amount(count - most)} more · `, all);
+}
+
+/** @param {Json} value */
+const leaf = (value) =>
+  typeof value === "string" && value.includes("\n") ? h("pre", value) : h("code", JSON.stringify(value));
+
+/** @param {BlobPart[]} parts @param {string} name */
+function download(parts, name) {
+  const blob = new Blob(parts); // of no type: whoever opens it instead sees no page
   return h("a", { href: urlOf(blob), download: name }, `Download (${amount(blob.size / 1024)} KB)`);
 }
 
@@ -138,38 +133,37 @@ function urlOf(blob) {
   return url;
 }
 
-/** @param {any} data @param {any} type */
-function picture(data, type) {
+/** A picture, a sound, or what can only be taken along. @param {Json} data @param {Json} type */
+function media(data, type) {
   const bytes = bytesOf(data);
-  if (!bytes) return h("p", { class: "problem" }, `${visible(type)}: it is not base64`);
-  if (!IMAGES.test(type) || bytes.length > HEAVY) return download(new Blob([bytes]), "data.bin");
-  return h("img", { src: urlOf(new Blob([bytes], { type })), alt: "an image that the tool returned" });
+  if (!bytes) return h("p.problem", `${visible(type)}: it is not base64`);
+  const kind = bytes.length > HEAVY ? "" : String(type);
+  const alt = "an image that the tool returned";
+  if (IMAGES.test(kind)) return h("img", { src: urlOf(new Blob([bytes], { type })), alt });
+  return h("p", kind.startsWith("audio/") && player(bytes), ` ${visible(type)} `, download([bytes], "data.bin"));
 }
 
-/** Sound that is played by a button: an element for it would need a wider policy. @param {any} data @param {any} type */
-function sound(data, type) {
-  const bytes = bytesOf(data);
-  if (!bytes || bytes.length > HEAVY)
-    return h("p", { class: "problem" }, `${visible(type)}: it cannot be played`);
+/** Sound that is played by a button: an element for it would need a wider policy. @param {Uint8Array<ArrayBuffer>} bytes */
+function player(bytes) {
   const label = signal("Play");
-  /** @type {AudioContext | null} */ let player = null;
-  const stop = () => (void player?.close(), (player = null), label.set("Play"));
-  const turn = () => (player ? stop() : void play((player = new AudioContext())));
-  const play = async (/** @type {AudioContext} */ by) => {
+  /** @type {AudioContext | null} */ let playing = null;
+  const stop = () => (void playing?.close(), (playing = null), label.set("Play"));
+  const play = async () => {
+    const own = (playing = new AudioContext());
     label.set("Stop");
-    const buffer = await by.decodeAudioData(bytes.slice().buffer).catch(() => null);
-    const source = new AudioBufferSourceNode(by, { buffer });
-    source.connect(by.destination);
+    const buffer = await own.decodeAudioData(bytes.slice().buffer).catch(() => null);
+    if (own !== playing) return; // it was stopped meanwhile
+    if (!buffer) return (stop(), label.set("This browser cannot play it"));
+    const source = new AudioBufferSourceNode(own, { buffer });
     source.onended = stop;
-    if (buffer) source.start();
-    else (stop(), label.set("This browser cannot play it"));
+    source.connect(own.destination);
+    source.start();
   };
   ending(stop);
-  const button = h("button", { type: "button", onclick: turn }, label);
-  return h("p", null, button, ` ${visible(type)} `, download(new Blob([bytes]), "sound.bin"));
+  return h("button", { type: "button", onclick: () => (playing ? stop() : play()) }, label);
 }
 
-/** @param {any} data base64 @returns {Uint8Array<ArrayBuffer> | null} */
+/** @param {Json} data base64 @returns {Uint8Array<ArrayBuffer> | null} */
 export function bytesOf(data) {
   try {
     return Uint8Array.from(atob(String(data)), (char) => char.charCodeAt(0));
@@ -177,10 +171,3 @@ export function bytesOf(data) {
     return null;
   }
 }
-
-/** @param {any} value */
-const isDeep = (value) => typeof value === "object" && value !== null && !isRaw(value);
-/** @param {any} value */
-const isObject = (value) => isDeep(value) && !Array.isArray(value);
-/** @param {any} value */
-const word = (value) => (typeof value === "string" ? value : JSON.stringify(value));

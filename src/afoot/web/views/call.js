@@ -1,176 +1,134 @@
 // One call: how far it is, what it was given, what it gave, and all that happened to it.
 
 import { post } from "../api.js";
-import { APPROVED, bubble } from "../bubble.js";
+import { body } from "../bubble.js";
 import { curve } from "../chart.js";
+import { copier, panels, sending } from "../control.js";
 import { each, h } from "../dom.js";
 import { fromView } from "../fold.js";
-import { attempt, loaded } from "../load.js";
-import { answers, clocks, given, sheet, wrong } from "../outcome.js";
-import { bar, howFar, kindOf, left, mark, pace, span, visible, when } from "../parts.js";
-import { callAt } from "../router.js";
-import { effect, signal } from "../signal.js";
+import { loaded, trouble } from "../load.js";
+import { answers, given, sheet, wrong } from "../outcome.js";
+import { kindOf, listed, many, mark, visible, when } from "../parts.js";
+import { callAt, toolAt } from "../router.js";
+import { callRows } from "../rows.js";
+import { runner } from "../run.js";
 import { store } from "../store.js";
-import { rerun, timeline } from "../story.js";
-import { now } from "../time.js";
+import { points, timeline, wire } from "../story.js";
 import { content, structure } from "../value.js";
 import { command } from "../words.js";
 
-/** @typedef {Record<string, any>} Full a CallView with everything */
-/** @typedef {import("../signal.js").Signal<Full>} Value */
-/** @typedef {import("../signal.js").Signal<string>} Text */
+/** @typedef {() => CallView} View the newest that is known */
 
 export const title = "Call";
 
-/** @param {import("../router.js").Route} route @returns {HTMLElement} */
+const TWICE = "It is uncertain what it did: its effects may have happened. Press once more to run it all the same.";
+
+/** @param {Route} route @returns {HTMLElement} */
 export function view({ params: { id = "" } }) {
   const changed = () => (store.about(), store.get(id) ?? store.roots(), store.get(id)?.call());
-  const { value, problem } = loaded(() => (changed(), `/api/calls/${encodeURIComponent(id)}`));
-  const isHere = signal(false);
-  effect(() => isHere.set(value() !== null));
-  return h("section", null, trouble(problem), () => (isHere() ? whole(value, changed) : null));
+  const { value, problem } = loaded(() => (changed(), `/api${callAt(id)}`));
+  const make = (/** @type {CallView} */ _, /** @type {View} */ newest) => whole(newest, changed);
+  return h(
+    "section",
+    trouble(problem),
+    each(() => (value() ? [value()] : []), "id", make),
+  );
 }
 
-/** @param {Value} value @param {() => unknown} changed */
-function whole(value, changed) {
-  const { id, tool } = value.peek();
-  const points = () => (value().samples ?? []).map((/** @type {any} */ one) => one.reading);
-  const below = () => store.get(id)?.below() ?? [];
-  const drawing = sheet("Progress", curve(points, `Progress of ${visible(tool, 100)}`));
-  const children = h(
-    "ul",
-    null,
-    each(below, (one) => one.id, bubble),
-  );
+/** @param {View} view @param {() => unknown} changed */
+function whole(view, changed) {
+  const { id, tool } = view();
+  const call = () => store.get(id)?.reading() ?? fromView(view());
+  const drawn = points(view, call);
+  const progress = () => drawn().length > 1 && sheet("Progress", curve(drawn(), `Progress of ${visible(tool, 100)}`));
   return h(
     "div",
-    null,
-    summary(value),
-    actions(value),
-    part(value, "failure", (failure) => sheet("What went wrong", wrong(failure))),
-    part(value, "result", (result) => sheet("Result", given(result))),
-    part(value, "partials", (all) => all.length && sheet("Partial results", ...all.map(content))),
-    part(value, "arguments", (given) => sheet("Arguments", structure(given))),
-    h("div", { hidden: () => points().length < 2 }, drawing),
-    h("div", { hidden: () => !below().length }, sheet("Calls below it", children)),
-    part(value, "settled", (settled) => settled.length && sheet("Questions", answers(settled))),
-    sheet("What happened", timeline(id, changed)),
-    part(value, "limits", (limits) => sheet("Limits", clocks(limits))),
+    summary(view, call),
+    actions(view),
+    part(view, "failure", "What went wrong", wrong),
+    part(view, "result", "Result", given),
+    part(view, "partials", "Partial results", (all) => h("div", ...all.map(content))),
+    part(view, "arguments", "Arguments", structure),
+    progress,
+    children(view, changed),
+    part(view, "settled", "Questions", answers),
+    sheet("What happened", timeline(view(), changed)),
+    sheet("Wire", wire(view(), changed)),
+    part(view, "limits", "Limits", structure),
   );
 }
 
-/** A part that is made again only when what it shows is another. @param {Value} value @param {string} name @param {(one: any) => HTMLElement | 0} make */
-function part(value, name, make) {
-  const seen = signal("");
-  effect(() => seen.set(JSON.stringify(value()[name] ?? null)));
-  return h("div", null, () => (seen() !== "null" && make(value.peek()[name])) || null);
+/** A sheet that is there if there is something to show, and is made again only when that is another. @template {keyof CallView} K @param {View} view @param {K} name @param {string} title @param {(one: any) => HTMLElement} make */
+function part(view, name, title, make) {
+  const found = () => [view()[name]].filter((one) => one && (!Array.isArray(one) || one.length));
+  return each(found, JSON.stringify, (one) => sheet(title, make(one)));
 }
 
-/** What stands above all: state, bar, and what it says. @param {Value} value */
-function summary(value) {
-  const { id, tool, server } = value.peek();
-  const call = () => store.get(id)?.reading() ?? fromView(value());
+/** What stands above all: state, bar, what it says, and whose it is. @param {View} view @param {() => Call} call */
+function summary(view, call) {
+  const { tool, server, opened, parent, rerun_of: before, trace } = view();
   const [name, kind] = [visible(tool, 200), () => kindOf(call())];
-  const from = h("span", { class: "from said" }, visible(server, 100));
-  return h(
-    "div",
-    { class: "sheet", "data-kind": kind },
-    h("div", { class: "head" }, h("h2", { class: "name said" }, name), from, mark(kind)),
-    bar(call, name),
-    h("p", { class: "message said" }, () => visible(call().latest?.message, 1000)),
-    h("p", { class: "facts" }, ...facts(value, call)),
-    h("p", { class: "hint said", hidden: () => !call().hindered }, () => hindrance(call())),
-    h(
-      "p",
-      { hidden: () => !call().open.size },
-      h("a", { class: "button", href: "/inbox" }, "Answer in the inbox"),
-    ),
-  );
-}
-
-/** @param {Value} value @param {() => import("../fold.js").Call} call */
-function facts(value, call) {
-  const { caller, opened, parent, rerun_of: before, trace } = value.peek();
-  const fact = (/** @type {() => string} */ text) =>
-    h("span", { class: "fact", hidden: () => !text() }, text);
-  const link = (/** @type {string} */ text, /** @type {string} */ other) =>
-    other && h("a", { class: "fact", href: callAt(other) }, text);
-  return [
-    fact(() => span((call().finished ?? now()) - call().opened)),
-    fact(() => howFar(call())),
-    fact(() => pace(call().rate)),
-    fact(() => left(call().eta)),
-    fact(() => `called by ${visible(caller, 100)}, ${when(opened)}`),
-    fact(() => APPROVED[value().approved] ?? ""),
-    fact(() => (call().attempt > 1 ? `attempt ${call().attempt}` : "")),
-    fact(() => (trace ? `trace ${visible(trace)}` : "")),
+  const link = (/** @type {string} */ text, /** @type {string | null | undefined} */ id) =>
+    id && h("a", { href: callAt(id) }, text);
+  const more = [
+    h("span", `opened ${when(opened)}`),
     link("runs an earlier call again", before),
     link("part of another call", parent),
+    trace && h("span", "trace ", h("code", trace), copier(trace)),
   ];
+  const head = h("div.head", h("h2.name", name), h("span.from", visible(server, 100)), mark(kind));
+  const answer = h("p", { shown: () => call().open.size }, h("a.button", { href: "/inbox" }, "Answer in the inbox"));
+  return h("div.sheet.summary", { "data-kind": kind }, head, ...body(call, name, ...more), answer);
 }
 
-/** @param {import("../fold.js").Call} call */
-const hindrance = ({ hindered }) => visible([hindered?.by, hindered?.hint].filter(Boolean).join(": "));
-
-/** Cancel, run again, copy. @param {Value} value */
-function actions(value) {
-  const [open, problem] = [signal(""), signal("")];
-  const isLive = () => value().state === "queued" || value().state === "running";
-  const button = (/** @type {string} */ name, /** @type {string} */ text) => {
-    const onclick = () => open.set(open.peek() === name ? "" : name);
-    return h("button", { onclick, "aria-expanded": () => String(open() === name) }, text);
+/** The calls that it made. @param {View} view @param {() => unknown} changed */
+function children(view, changed) {
+  const told = () => {
+    const { total, live, failed } = view().children ?? {};
+    return total && listed(many(total, "call"), live && `${live} live`, failed && `${failed} failed`);
   };
-  const panels = /** @type {Record<string, () => HTMLElement>} */ ({
-    stop: () => stopping(value.peek().id, problem, () => open.set("")),
-    rerun: () => rerun(value.peek()),
-    copy: () => copying(command(value.peek().tool, value.peek().arguments ?? {})),
-  });
-  const stop = h("span", { hidden: () => !isLive() }, button("stop", "Cancel…"));
-  const row = h(
-    "div",
-    { class: "row" },
-    stop,
-    button("rerun", "Run again…"),
-    button("copy", "Copy as command…"),
-  );
-  return h("div", { class: "actions" }, row, trouble(problem), () => panels[open()]?.() ?? null);
+  const path = `/api/calls?${new URLSearchParams({ parent: view().id, limit: "100" })}`;
+  const { value, problem } = loaded(() => (told() ? (changed(), path) : ""));
+  const rows = callRows(() => value()?.calls ?? [], "Calls below it");
+  return h("div", { shown: told }, sheet("Calls below it", h("p.soft", told), trouble(problem), rows));
 }
 
-/** @param {string} id @param {Text} problem @param {() => void} done */
-function stopping(id, problem, done) {
+/** Cancel, run again, copy. @param {View} view */
+function actions(view) {
+  const isLive = () => ["queued", "running"].includes(view().state);
+  return panels(
+    ["Cancel…", (close) => stopping(view().id, close), isLive],
+    ["Run again…", () => rerun(view())],
+    ["Copy as command…", () => copying(view())],
+  );
+}
+
+/** @param {string} id @param {() => void} close */
+function stopping(id, close) {
   const words = h("input", { type: "text", name: "reason" });
-  const stop = async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    const body = words.value ? { reason: words.value } : {};
-    if (await attempt(problem, () => post(`/api/calls/${id}/cancel`, body))) done();
+  const stop = async () => {
+    await post(`/api${callAt(id)}/cancel`, words.value ? { reason: words.value } : {});
+    close();
   };
-  const label = h("label", null, "Why (the tool and its caller are told) ", words);
-  return h(
-    "form",
-    { class: "sheet row", onsubmit: stop },
-    label,
-    h("button", { class: "main" }, "Cancel the call"),
-  );
+  const label = h("label", "Why (the tool and its caller are told) ", words);
+  return sending("form.sheet.row", stop, label, h("button.main", "Cancel the call"));
 }
 
-/** @param {string} line */
-function copying(line) {
-  const said = signal("");
-  const copy = () =>
-    navigator.clipboard.writeText(line).then(
-      () => said.set("Copied."),
-      () => said.set("The browser does not allow it: copy it by hand."),
-    );
-  const button = h("button", { onclick: copy }, "Copy");
-  return h(
-    "div",
-    { class: "sheet" },
-    h("pre", { class: "said command", tabindex: "0" }, line),
-    button,
-    h("p", { role: "status" }, said),
-  );
+/** A form with the arguments of a call, to run its tool again. @param {CallView} call */
+function rerun({ id, tool, outcome, arguments: value }) {
+  const { value: found, problem } = loaded(() => `/api${toolAt(tool)}`);
+  const schema = () => (found() ? [found().inputSchema] : []);
+  const hint = "A new call, linked to this one, and approved anew.";
+  const how = { to: `/api${callAt(id)}/rerun`, title: "Run it again", label: "Run it again", hint };
+  const make = (/** @type {Schema} */ one) =>
+    runner(one, { key: `rerun:${id}`, value }, { ...how, warning: outcome === "uncertain" && TWICE });
+  return h("div.panel", trouble(problem), each(schema, JSON.stringify, make));
 }
 
-/** @param {() => string} problem */
-const trouble = (problem) =>
-  h("p", { class: "problem", role: "alert", hidden: () => !problem() }, () => visible(problem()));
+/** @param {CallView} call */
+function copying({ tool, arguments: given }) {
+  const { line, variables } = command(tool, given ?? {});
+  const names = variables.join(", ");
+  const hint = names && h("p", `What is secret is not shown. Set it first, in `, h("code", names), ".");
+  return h("div.sheet", hint, h("pre.command", { tabindex: "0" }, line), copier(line));
+}

@@ -1,144 +1,89 @@
 // The servers behind the gateway: how they are, what they said, connected anew, logged in.
 
 import { post } from "../api.js";
+import { action } from "../control.js";
 import { each, h } from "../dom.js";
-import { attempt, loaded, trouble } from "../load.js";
-import { mark, visible, when } from "../parts.js";
+import { loaded, trouble } from "../load.js";
+import { empty, listed, many, visible, when } from "../parts.js";
+import { places } from "../places.js";
 import { go, having, route } from "../router.js";
-import { signal } from "../signal.js";
+import { computed, signal } from "../signal.js";
 import { link } from "../value.js";
 
 export const title = "Servers";
 
 const EVERY_S = 3;
-const KINDS = /** @type {Record<string, string>} shape and colour of a state */ ({
-  ready: "ok",
-  idle: "queued",
-  starting: "running",
-  failed: "failed",
-  unusable: "failed",
-  stopped: "cancelled",
-  disabled: "cancelled",
-});
+const HINT = "No server is behind this gateway. Name one in afoot.toml, or serve it: ";
 
 /** @returns {HTMLElement} */
 export function view() {
   const { value, problem, again } = loaded(() => "/api/servers", { everyS: EVERY_S });
-  const servers = () => value()?.servers ?? [];
-  const names = () => servers().map((/** @type {any} */ one) => one.name);
-  const problems = () => [problem(), ...(value()?.problems ?? [])].filter(Boolean);
-  const card = (/** @type {string} */ name) => {
-    /** @type {any} */ let last = {}; // what is gone is drawn once more before it goes
-    return server(name, () => (last = servers().find((/** @type {any} */ one) => one.name === name) ?? last), again); // prettier-ignore
+  const servers = () => /** @type {ServerView[]} */ (value()?.servers ?? []);
+  const problems = () => /** @type {string[]} */ (value()?.problems ?? []);
+  const wrong = (/** @type {string} */ text) => h("li", visible(text));
+  const more = (/** @type {ServerView} */ { name }, /** @type {() => ServerView} */ now) => {
+    const path = `/api/servers/${encodeURIComponent(name)}`;
+    return [buttons(name, path, again), login(path, now), logs(name, path)];
   };
   return h(
     "section",
-    null,
-    h("ul", { class: "problem", hidden: () => !problems().length }, each(problems, String, (text) => h("li", { class: "said" }, visible(text)))), // prettier-ignore
-    h("p", { class: "empty", hidden: () => names().length > 0 }, () => nothing(value())),
-    each(names, String, card),
-  );
-}
-
-/** @param {string} name @param {() => any} one @param {() => void} again */
-function server(name, one, again) {
-  const [problem, path] = [signal(""), `/api/servers/${encodeURIComponent(name)}`];
-  const isOpen = () => route().query.logs === name;
-  const reload = () => attempt(problem, () => post(`${path}/reload`)).then(again);
-  const state = mark(() => KINDS[one().state] ?? "queued", () => one().state); // prettier-ignore
-  return h(
-    "article",
-    { class: "sheet", "aria-label": visible(name, 100) },
-    h("div", { class: "row first" }, h("h2", { class: "said" }, visible(name, 100)), state, h("div", { class: "push" }, ...actions(name, isOpen, reload))), // prettier-ignore
-    h("p", { class: "problem said", hidden: () => !one().error }, () => visible(one().error)),
     trouble(problem),
-    h("p", { class: "facts" }, each(() => facts(one()), String, (text) => h("span", { class: "said" }, text))), // prettier-ignore
-    login(path, one),
-    each(() => (isOpen() ? [name] : []), String, () => logs(path)), // prettier-ignore
+    h("ul.problem", each(problems, String, wrong)),
+    empty(value, servers, () => [HINT, h("code", "afoot serve mcp.json")]),
+    places("", servers, describe, more),
   );
 }
 
-/** @param {string} name @param {() => boolean} isOpen @param {() => Promise<any>} reload */
-function actions(name, isOpen, reload) {
-  const isBusy = signal(false);
-  const onclick = async () => {
-    isBusy.set(true);
-    await reload();
-    isBusy.set(false);
-  };
-  const of = () => h("span", { class: "sr" }, ` ${visible(name, 100)}`);
-  const open = () => go(having({ logs: isOpen() ? null : name }), { replace: true });
-  return [
-    h("button", { onclick: open, "aria-expanded": () => String(isOpen()) }, "Logs", of()),
-    h("button", { onclick, disabled: isBusy }, () => (isBusy() ? "Connecting …" : "Reload"), of()),
-  ];
+/** @param {ServerView} server */
+function describe({ name, state, error: why, transport, target, era, version, pid, origin, lasting, counted, ...has }) {
+  const [from, says] = [lasting ? `from ${origin}` : origin, version && `says it is ${version}`];
+  const odd = Object.entries(counted ?? {}).map(([what, times]) => `${what}: ${times}`);
+  const about = listed(`${transport} ${target}`, era && `speaks ${era}`, says, pid && `pid ${pid}`, from, ...odd);
+  const some = ["resource", "prompt"].map((what) => has[`${what}s`] > 0 && many(has[`${what}s`], what));
+  const count = listed(many(has.tools, "tool"), ...some, has.in_use && `${has.in_use} in use`);
+  return { key: name, name, about, state, why, count };
 }
 
-/** What is known of a server, in words. @param {any} server @returns {string[]} */
-function facts({
-  transport,
-  target,
-  era,
-  version,
-  tools,
-  resources,
-  prompts,
-  pid,
-  in_use,
-  origin,
-  lasting,
-  ...more
-}) {
-  const many = (/** @type {number} */ n, /** @type {string} */ what) =>
-    n > 0 && `${n} ${what}${n === 1 ? "" : "s"}`;
-  const told = [
-    `${tools ?? 0} ${tools === 1 ? "tool" : "tools"}`,
-    many(resources, "resource"),
-    many(prompts, "prompt"),
-    in_use > 0 && `${in_use} in use`,
-    [transport, target].filter(Boolean).join(" "),
-    era && `speaks ${era}`,
-    version && `says it is ${version}`,
-    pid && `pid ${pid}`,
-    origin && `${lasting ? "from " : ""}${origin}`,
-    ...Object.entries(more.counted ?? {}).map(([what, times]) => `${what}: ${times}`),
-  ];
-  return told.filter(Boolean).map((text) => visible(text, 200));
+/** @param {string} name @param {string} path @param {() => unknown} again */
+function buttons(name, path, again) {
+  const [isOpen, of] = [() => route().query.logs === name, ` ${visible(name, 100)}`];
+  const onclick = () => go(having({ logs: isOpen() ? null : name }), { replace: true });
+  const reload = () => post(`${path}/reload`).finally(again);
+  return h(
+    "div.push",
+    h("button", { onclick, "aria-expanded": () => String(isOpen()), "aria-label": `Logs${of}` }, "Logs"),
+    action("Reload", reload, { "aria-label": `Reload${of}` }),
+  );
 }
 
-/** Whether it wants a login, and the way to one. @param {string} path @param {() => any} one */
-function login(path, one) {
-  const [problem, url] = [signal(""), signal("")];
+/** Whether it wants a login, and the way to one. @param {string} path @param {() => ServerView} now */
+function login(path, now) {
+  const url = signal("");
   const begin = async () => {
-    const begun = await attempt(problem, () => post(`${path}/login`));
-    url.set(begun?.url ?? "");
-    if (begun?.error) problem.set(begun.error);
+    const begun = await post(`${path}/login`);
+    url.set(begun.url ?? "");
+    if (begun.error) throw new Error(begun.error);
   };
-  const isNeeded = () => one().login === "needed";
-  const words = () => (isNeeded() ? "It wants a login." : "Logged in.");
-  const way = () => url() && h("span", null, "Open on the gateway's machine: ", link(url(), "log in"));
+  const isNeeded = () => now().login === "needed";
+  const way = () => (url() ? h("span", "Open on the gateway's machine: ", link(url(), "log in")) : null);
   return h(
-    "div",
-    { class: "row", hidden: () => !one().login },
-    h("span", { class: () => (isNeeded() ? "hint" : "soft") }, words),
-    h("button", { onclick: begin, hidden: () => !isNeeded() }, "Log in"),
-    h("span", { hidden: () => !isNeeded() }, way),
-    trouble(problem),
+    "div.wide.row",
+    { shown: () => now().login },
+    h("span", () => (isNeeded() ? "It wants a login." : "Logged in.")),
+    h("span.row", { shown: isNeeded }, action("Log in", begin), way),
   );
+}
+
+/** @param {string} name @param {string} path */
+function logs(name, path) {
+  const open = computed(() => (route().query.logs === name ? [path] : []));
+  return h("div.wide", each(open, String, lines));
 }
 
 /** @param {string} path */
-function logs(path) {
+function lines(path) {
   const { value, problem } = loaded(() => `${path}/logs?limit=200`, { everyS: EVERY_S });
   const line = (/** @type {{at: number, text: string}} */ { at, text }) => `${when(at)}  ${visible(text)}`;
   const text = () => problem() || (value()?.lines ?? []).map(line).join("\n") || "It has said nothing.";
-  return h("pre", { class: "said", tabindex: "0", "aria-label": "Logs" }, () =>
-    value() ? text() : "Looking …",
-  );
-}
-
-/** @param {any} known */
-function nothing(known) {
-  if (!known) return "Looking …";
-  return h("span", null, "No server is behind this gateway. Name one in afoot.toml, or serve it: ", h("code", null, "afoot serve mcp.json")); // prettier-ignore
+  return h("pre", { tabindex: "0", role: "region", "aria-label": "Logs" }, () => (value() ? text() : "Looking …"));
 }

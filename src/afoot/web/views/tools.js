@@ -1,8 +1,8 @@
 // All tools on offer, by their servers.
 
 import { each, h } from "../dom.js";
-import { loaded } from "../load.js";
-import { visible } from "../parts.js";
+import { loaded, trouble } from "../load.js";
+import { empty, visible } from "../parts.js";
 import { go, having, route, toolAt } from "../router.js";
 import { computed } from "../signal.js";
 
@@ -14,53 +14,25 @@ const EVERY_S = 10;
 export function view() {
   const { value, problem } = loaded(() => "/api/tools", { everyS: EVERY_S });
   const wanted = () => (route().query.q ?? "").toLowerCase();
-  const fits = (/** @type {any} */ { name, server, title, description }) =>
+  const fits = (/** @type {ToolView} */ { name, server, title, description }) =>
     [name, server, title, description].some((text) => text?.toLowerCase().includes(wanted()));
-  const found = computed(() => (value()?.tools ?? []).filter(fits));
-  const groups = computed(() => [...Map.groupBy(found(), (/** @type {any} */ tool) => tool.server)]);
+  const found = computed(() => /** @type {ToolView[]} */ (value()?.tools ?? []).filter(fits));
+  const groups = computed(() => [...Map.groupBy(found(), (tool) => tool.server)]);
   const oninput = (/** @type {any} */ { target }) => go(having({ q: target.value }), { replace: true });
   const about = { type: "search", "aria-label": "Search tools", placeholder: "Search tools" };
-  const isOpen = () => Boolean(value()) && !problem();
-  return h(
-    "section",
-    null,
-    h("p", { class: "row filters" }, h("input", { ...about, ".value": () => route().query.q ?? "", oninput })), // prettier-ignore
-    h("p", { class: "problem", hidden: () => !problem() }, () => visible(problem())),
-    h("p", { class: "empty", hidden: () => found().length > 0 }, () => nothing(isOpen(), wanted())),
-    each(groups, keyOf, group),
-  );
+  const search = h("input", { ...about, ".value": () => route().query.q ?? "", oninput });
+  const all = () => ["No tool fits. ", h("a", { href: "/tools" }, "See all tools")];
+  const none = () => ["No tool is on offer. Serve some: ", h("code", "afoot serve tools.py")];
+  const nothing = empty(value, found, () => (wanted() ? all() : none()));
+  return h("section", h("p.row.filters", search), trouble(problem), nothing, each(groups, JSON.stringify, group));
 }
 
-/** All of a group that is shown. @param {[string, any[]]} group */
-const keyOf = ([server, tools]) =>
-  JSON.stringify([
-    server,
-    tools.map(({ name, description, title, approval }) => [name, description, title, approval]),
-  ]);
-
-/** @param {[string, any[]]} group */
+/** @param {[string, ToolView[]]} group */
 function group([server, tools]) {
-  const name = visible(server, 100);
-  const items = tools.map((tool) =>
-    h(
-      "li",
-      null,
-      h("a", { class: "said", href: toolAt(tool.name) }, visible(tool.name, 200)),
-      h("span", { class: "said soft" }, visible((tool.description || tool.title || "").split("\n")[0], 300)),
-      tool.approval === "ask" && h("span", { class: "soft aside" }, "asks first"),
-    ),
-  );
-  return h(
-    "div",
-    { class: "sheet" },
-    h("h2", { class: "said" }, name),
-    h("ul", { class: "lines" }, ...items),
-  );
-}
-
-/** @param {boolean} isKnown @param {string} wanted */
-function nothing(isKnown, wanted) {
-  if (!isKnown) return "Looking …";
-  if (wanted) return h("span", null, "No tool fits. ", h("a", { href: "/tools" }, "See all tools"));
-  return h("span", null, "No tool is on offer. Serve some: ", h("code", null, "afoot serve tools.py"));
+  const items = tools.map(({ name, description, title, approval }) => {
+    const what = visible((description || title || "").split("\n")[0], 300);
+    const asks = approval === "ask" && h("span.aside", "asks first");
+    return h("li", h("a", { href: toolAt(name) }, visible(name, 200)), h("span.soft", what), asks);
+  });
+  return h("div.sheet", h("h2", visible(server, 100)), h("ul.lines", ...items));
 }

@@ -1,0 +1,175 @@
+// The shapes that the console's modules share, known everywhere by their names; no browser is sent this file.
+
+type Signal<T> = (() => T) & { set: (value: T) => void; touch: () => void; peek: () => T };
+
+/** `rawJSON` and the source of a number are newer than the compiler's own types. */
+interface JSON {
+  parse(text: string, reviver: (key: string, value: any, context: { source: string }) => any): any;
+  rawJSON(text: string): unknown;
+  isRawJSON(value: unknown): boolean;
+}
+
+// What an element is made of.
+type Mount = { mount: (parent: Node) => void };
+type Grown = Node | string | number | null | undefined | false;
+type Child = Grown | Mount | (() => Grown);
+/** `onclick` listens, `.value` is a property, `style.width` a style, and the rest are attributes. */
+type Props = { [listener: `on${string}`]: (event: any) => unknown; [name: string]: any };
+
+// What the gateway's API says, as far as the console reads it.
+type Json = any;
+type Schema = Record<string, any>;
+type Outcome = "ok" | "failed" | "refused" | "cancelled" | "timed_out" | "lost" | "uncertain";
+type AnswerView = { action: string; content?: Json; by: string; at: number; surface?: string; who?: string | null };
+type Change = { before: string; after: string } | null;
+type Misfit = { field: string; message: string };
+type Reading = { at: number; progress?: number | null; total?: number | null; message?: string | null };
+
+type Kind = "text" | "number" | "boolean" | "choice" | "choices" | "object" | "array" | "json";
+/** A schema as a field of a form; `fields` are those of an object, `item` that of an array. */
+type Field = {
+  name: string;
+  kind: Kind;
+  title: string;
+  hint: string;
+  required: boolean;
+  nullable: boolean;
+  secret: boolean;
+  schema: Schema;
+  options: { value: Json; title: string }[];
+  fields: Field[];
+  item: Field | null;
+};
+
+type QuestionView = {
+  id: string;
+  key: string;
+  call: string;
+  tool: string;
+  server: string;
+  caller: string;
+  kind: string;
+  message: string;
+  asked: number;
+  expires: number;
+  digest: string;
+  to?: string | null;
+  schema?: Schema;
+  params?: Json;
+  answer?: AnswerView;
+  arguments?: Json;
+  why?: string;
+  source?: string;
+  changed?: { at: number; definition: Change; arguments: Change } | null;
+};
+
+type FailureView = {
+  message: string;
+  category: string;
+  code: string;
+  retryable: boolean;
+  clock: string | null;
+  elapsed_s: number;
+  last: Reading | null;
+  side_effects: string;
+  trace: string;
+};
+
+type Eta = { low_s: number; high_s: number };
+type Counts = { total: number; live: number; failed: number };
+
+/** A call; what may be missing is only in the full view. */
+type CallView = {
+  id: string;
+  tool: string;
+  server: string;
+  caller: string;
+  state: "queued" | "running" | "cancelling" | "finished";
+  outcome: Outcome | null;
+  opened: number;
+  started?: number | null;
+  finished: number | null;
+  progress: number | null;
+  total: number | null;
+  message: string | null;
+  reported?: number | null;
+  attempt?: number;
+  seq?: number;
+  readings?: number;
+  questions?: QuestionView[];
+  stalled?: boolean;
+  hindered?: { by: string; hint?: string } | null;
+  eta?: Eta | null;
+  rate?: number | null;
+  approved?: string;
+  parent?: string | null;
+  rerun_of?: string | null;
+  trace?: string | null;
+  children?: Counts | null;
+  arguments?: Json;
+  redacted?: string[];
+  result?: { content: Json; structured?: Json; is_error: boolean } | null;
+  failure?: FailureView | null;
+  partials?: Json[];
+  settled?: QuestionView[];
+  samples?: { reading: Reading }[];
+  limits?: Record<string, number | null>;
+};
+
+type Message = { at: number; side: "caller" | "upstream" | "page"; way: "in" | "out"; message: Json };
+type WireView = { recording: boolean; messages: Message[]; left_out: number };
+
+type ToolView = {
+  name: string;
+  server: string;
+  title: string | null;
+  description: string;
+  inputSchema: Schema;
+  outputSchema: Schema | null;
+  annotations: Record<string, any>;
+  limits: Record<string, number | null>;
+  concurrency: number;
+  approval: string;
+  safe: boolean;
+  stats?: Stats;
+};
+
+type Bin = [from: number, to: number, count: number];
+type Stats = {
+  runs: number;
+  failures: number;
+  p50_s: number | null;
+  p95_s: number | null;
+  histogram: Bin[];
+  last: CallView[];
+};
+
+type ServerView = { name: string; state: string; error: string; tools: number; login: string; [more: string]: Json };
+type BrowserView = { profile: string; name: string; state: string; [more: string]: Json };
+type TabView = { key: string; title: string; url: string; state: string; why: string; [more: string]: Json };
+type PluginView = { name: string; state: string; why: string; start: string; [more: string]: Json };
+
+// What the console makes of it.
+type Fact = { type: string; at: number; [field: string]: Json };
+type Asked = { id: string; key: string; kind: string; message: string; below?: string; at: number };
+
+/** A call as its facts tell it so far; it changes in place. */
+type Call = Omit<CallView, "children" | "failure"> & {
+  parent: string | null;
+  children: Counts; // the calls that it made itself
+  attempt: number;
+  seq: number;
+  readings: number;
+  latest: Reading | null;
+  open: Map<string, Asked>; // questions, in the order they were asked
+  approval: string; // auto, allowlist, ask
+  starting?: string; // what must be up before it can run
+  cancel?: { by: string; reason: string } | null;
+  failure?: { message: string } | null;
+};
+
+/** A call in the store: `call` tells of facts, `reading` of numbers too; both give one object that changes. */
+type Entry = { id: string; call: Signal<Call>; reading: Signal<Call>; below: Signal<Entry[]> };
+type OpenQuestion = Asked & Pick<Call, "tool" | "server" | "caller"> & { call: string };
+type Route = { view: string; params: { id?: string; name?: string }; query: Record<string, string>; path: string };
+type Session = { token: string; id: string; expires: number };
