@@ -7,7 +7,10 @@ import pytest
 
 from afoot.config import ConfigError, Server, Settings, find, home, load
 
-TABLES = ("tools", "servers", "hooks", "browser", "caller_limits")
+TABLES = (
+    "tools", "servers", "hooks", "browser", "otel", "caller_limits", "redact", "retain", "quota", "isolation",
+    "access",
+)  # fmt: skip
 CHOSEN = {
     "lifecycle": "stages",
     "history": "required",
@@ -16,6 +19,7 @@ CHOSEN = {
     "policy": "careful",
     "ask_by": "both",
     "unanswerable": "wait",
+    "record_wire": "true",
 }
 
 
@@ -80,7 +84,7 @@ def test_every_setting_has_a_variable(key: str, monkeypatch: pytest.MonkeyPatch)
     loaded = load()
     found = getattr(loaded.settings, key)
     assert loaded.origin[key] == f"AFOOT_{key.upper()}"
-    assert found in (value, 7, ["7"])
+    assert found in (value, 7, ["7"], True)
 
 
 def test_a_list_in_the_environment_is_cut_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from afoot.providers.content import ToolResult as Result
     from afoot.providers.context import Context
     from afoot.providers.function import tool
+    from afoot.providers.programs import run
+    from afoot.providers.reporting import report
+    from afoot.providers.transfers import download, track_bytes
 
 __version__ = "0.1.0"
 
@@ -22,7 +25,11 @@ __all__ = [
     "Partial",
     "Result",
     "ToolError",
+    "download",
+    "report",
+    "run",
     "tool",
+    "track_bytes",
 ]
 
 # Found when first used: a client command needs none of them, and importing them all takes half a second.
@@ -35,7 +42,11 @@ _WHERE = {
     "Partial": ("afoot.providers.content", "Partial"),
     "Result": ("afoot.providers.content", "ToolResult"),
     "ToolError": ("afoot.errors", "ToolError"),
+    "download": ("afoot.providers.transfers", "download"),
+    "report": ("afoot.providers.reporting", "report"),
+    "run": ("afoot.providers.programs", "run"),
     "tool": ("afoot.providers.function", "tool"),
+    "track_bytes": ("afoot.providers.transfers", "track_bytes"),
 }
 
 

@@ -6,7 +6,7 @@ import logging
 import os
 import resource
 import signal
-import socket
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -18,19 +18,22 @@ from afoot.changes import Source, follow_config, follow_tools
 from afoot.config import Settings, home
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
+from afoot.observe.logs import guard
 from afoot.pipes import pipes
 from afoot.providers.browser.folder import Folders, link_url
 from afoot.providers.browser.link import Lines
 from afoot.serve.admission import Admission, Session
 from afoot.serve.api import routes
-from afoot.serve.guard import Guard, hosts
+from afoot.serve.guard import Guard
 from afoot.serve.http import App, Http
 from afoot.serve.linger import Linger
 from afoot.serve.link import Links
-from afoot.serve.server import server
+from afoot.serve.listening import Listening, fetch, listen
 from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
 from afoot.serve.stdio import Stdio
+from afoot.serve.tokens import Token, Tokens
+from afoot.serve.ways import Issuer, Ways
 from afoot.store.lock import StoreLock, StoreTaken
 
 log = logging.getLogger("afoot")
@@ -65,11 +68,12 @@ async def _serve(plan: Plan, started: Started) -> None:
     settings = _own_history(plan.settings) if plan.stdio else plan.settings
     async with _gateway(plan, settings) as gateway:
         site = Site(gateway.engine, settings, __version__, state.key(), state.token())
+        _keep_secrets(site)
         stop = _Stop(site)
         stop.listen()
         site.servers, site.shelves = gateway.servers, gateway.servers.list
         site.browser = gateway.browser
-        site.admission = Admission(state.Kept("sessions.json", Session), gateway.engine.clock.now)
+        site.admission = Admission(state.Kept("sessions.json", Session), time.time)
         site.lines = Lines(gateway.browser, lambda: site.settings.browser.link_grace_s)
         watching = [asyncio.create_task(follow_config(gateway, site, plan.source))]
         if plan.reload:
@@ -79,11 +83,10 @@ async def _serve(plan: Plan, started: Started) -> None:
             if wire is not None:
                 await _stdio(site, stop, wire)
             else:
-                listener = _listener(plan.settings.http)  # after the store, whose lock tells who else runs
-                site.url = _url(listener)
+                listening = _listen(site, plan.settings)  # after the store, whose lock tells who else runs
                 if gateway.lock is not None:
                     gateway.lock.announce(site.url)
-                await _http(site, stop, listener, started, plan.linger)
+                await _http(site, stop, listening, started, plan.linger)
         finally:
             for task in watching:
                 task.cancel()
@@ -93,6 +96,13 @@ def _gateway(plan: Plan, settings: Settings) -> Gateway:
     gateway = Gateway(*plan.targets, settings=settings)
     gateway.bare = plan.bare
     return gateway
+
+
+def _keep_secrets(site: Site) -> None:
+    """Have nothing in the log that is nobody else's business."""
+    catalog = site.engine.catalog
+    catalog.terms.redactor.recall({site.token})
+    guard(lambda text: catalog.terms.redactor.text(text))
 
 
 def _own_history(settings: Settings) -> Settings:
@@ -119,10 +129,27 @@ async def _stdio(site: Site, stop: "_Stop", wire: tuple[asyncio.StreamReader, as
     await asyncio.wait([conversation, stopped])
 
 
-async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Started, lingers: bool) -> None:
-    application = _application(site, stop, listener.getsockname()[1], lingers)
-    http = server(application)
-    serving = asyncio.create_task(http.serve(sockets=[listener]))
+def _listen(site: Site, settings: Settings) -> Listening:
+    """Open the sockets, if those who may come through them can prove who they are."""
+    tokens = Tokens(state.Kept("tokens.json", Token), time.time)
+    listening = listen(settings, bool(tokens.all()))
+    site.url, site.public = listening.url, listening.public
+    site.ways = Ways(tokens, _issuer(site))
+    return listening
+
+
+def _issuer(site: Site) -> Issuer | None:
+    if not site.settings.access.issuer:
+        return None
+    from afoot.serve.oauth import Oauth  # what checks signatures takes long to import
+
+    return Oauth(site.settings.access, f"{site.public}/mcp", fetch, time.time)
+
+
+async def _http(site: Site, stop: "_Stop", listening: Listening, started: Started, lingers: bool) -> None:
+    application = _application(site, stop, listening, lingers)
+    servers = listening.servers(application, site.settings.access)
+    serving = asyncio.gather(*(http.serve(sockets=[one]) for http, one in servers))
     address = state.Address(f"{site.url}/mcp", f"{site.url}/", site.token, os.getpid())
     before = state.announce(address)
     if before is not None:
@@ -139,7 +166,8 @@ async def _http(site: Site, stop: "_Stop", listener: socket.socket, started: Sta
         await stop.wind_down()
         if site.lines is not None:  # after the calls, whose ends it carries
             site.lines.close(GOING_AWAY, "the gateway is stopping")
-        http.should_exit = True
+        for http, _ in servers:
+            http.should_exit = True
         await serving
         stopped.cancel()
     finally:
@@ -158,13 +186,15 @@ def _pair(url: str) -> None:
         log.warning("the browser's extension cannot be told where the gateway is: %s", problem)
 
 
-def _application(site: Site, stop: "_Stop", port: int, lingers: bool) -> App:
+def _application(site: Site, stop: "_Stop", listening: Listening, lingers: bool) -> App:
     guard = Guard(
-        hosts(port, [site.url.removeprefix("http://"), *site.settings.allow_hosts]),
+        frozenset(listening.hosts),
         frozenset(site.settings.allow_origins),
         site.settings.mcp_token,
         site.token,
         site.admission,
+        site.ways,
+        listening.is_closed,
     )
     sessions = Sessions(site)
     assert site.lines is not None
@@ -217,29 +247,6 @@ class _Stop:
             log.warning(
                 "stopping: live calls have %g s to end; once more ends at once", self._site.settings.drain_s
             )
-
-
-def _listener(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    if host not in ("127.0.0.1", "::1", "localhost"):
-        raise CallerError(f"http {address}: only loopback addresses are served; authentication comes first")
-    try:
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, int(port)))
-        listener.listen(2048)
-    except (OSError, ValueError, OverflowError) as error:
-        raise CallerError(
-            f"http {address}: cannot listen there: {error}; name another port, or 0 for any"
-        ) from None
-    listener.setblocking(False)
-    return listener
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _raise_descriptors() -> int:

@@ -10,6 +10,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from afoot.core.access import Access
+from afoot.core.isolation import Isolation
+from afoot.core.redact import Rules
+from afoot.core.toml_lines import line_of
 from afoot.errors import CallerError
 from afoot.tables import (
     BUILT_IN,
@@ -17,26 +21,20 @@ from afoot.tables import (
     BrowserSettings,
     Hook,
     Misfit,
+    OtelSettings,
+    QuotaSettings,
+    Retain,
     Server,
     ToolSettings,
     fit,
     fit_value,
-    line_of,
     nearest,
 )
 
 __all__ = [
-    "BrowserSettings",
-    "ConfigError",
-    "Hook",
-    "Loaded",
-    "Server",
-    "Settings",
-    "ToolSettings",
-    "find",
-    "home",
-    "load",
-]
+    "BrowserSettings", "ConfigError", "Hook", "Loaded", "OtelSettings", "Server",
+    "Settings", "ToolSettings", "find", "home", "load",
+]  # fmt: skip
 
 
 class ConfigError(CallerError):
@@ -69,6 +67,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     caller_limits: dict[str, float] = {}  # by the name of the client, what it waits at most (H5)
     caller_limit_s: float | None = None
     linger_s: float = 600.0
+    task_after_s: float = 60.0  # a tool that usually takes longer becomes a task; 0: none does (H3)
+    task_ttl_s: float = 86_400.0  # after its end
 
     approval: str = ""  # auto, ask; empty: as each tool is
     policy: str = ""  # or "careful"
@@ -93,13 +93,20 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     history: str = "best-effort"  # or "required"
     durable: str = "normal"  # or "full"
+    record_wire: bool = False
+    redact: Rules = Rules()
+    retain: Retain = Retain()
     mcp_token: str = ""
     allow_origins: list[str] = []
     allow_hosts: list[str] = []
+    quota: dict[str, QuotaSettings] = {}  # by caller, or a pattern of them
+    access: Access = Access()
 
     mcp_servers: list[str] = []  # files with the servers of other hosts
     hooks: list[Hook] = []
     browser: BrowserSettings = BrowserSettings()
+    otel: OtelSettings = OtelSettings()
+    isolation: Isolation = Isolation()
     servers: dict[str, Server] = {}
     tools: dict[str, ToolSettings] = {}
 
@@ -114,8 +121,16 @@ CHOICES[Settings] = {
     "unanswerable": ("refuse", "wait"),
 }
 # Variables that are no settings.
-VARIABLES = ("AFOOT_HOME", "AFOOT_CONFIG", "AFOOT_URL", "AFOOT_TOKEN")
-_TABLES = {"servers": Server, "tools": ToolSettings}
+VARIABLES = ("AFOOT_HOME", "AFOOT_CONFIG", "AFOOT_URL", "AFOOT_TOKEN", "AFOOT_REPORTS")
+_TABLES = {"servers": Server, "tools": ToolSettings, "quota": QuotaSettings}
+_SINGLE: dict[str, type[BrowserSettings | OtelSettings | Isolation | Rules | Retain | Access]] = {
+    "redact": Rules,
+    "retain": Retain,
+    "access": Access,
+    "browser": BrowserSettings,
+    "otel": OtelSettings,
+    "isolation": Isolation,
+}
 _MORE_THAN_NOTHING = ("keepalive_s", "notice_s", "stuck_s", "max_attempts")
 
 
@@ -250,8 +265,8 @@ def _fit(key: str, value: object) -> object:
         if not isinstance(value, dict):
             raise Misfit((key,), f"must be tables: [{key}.NAME]")
         return {name: fit(_TABLES[key], one, (key, name)) for name, one in value.items()}
-    if key == "browser":
-        return fit(BrowserSettings, value, (key,))
+    if key in _SINGLE:
+        return fit(_SINGLE[key], value, (key,))
     if key == "hooks":
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             raise Misfit((key,), "must be tables: [[hooks]]")

@@ -5,6 +5,7 @@ AfootError
 │   ├── UnknownName        no tool, call or question of that name; lists the nearest
 │   │   └── Ambiguous      several have that name; lists them
 │   ├── Refused            not now: shutting down, queue full, history required
+│   │   └── OverQuota      this caller has used what it may; says when it may again
 │   ├── IllegalFact        the table has no such arrow
 │   └── AlreadyAnswered    somebody answered this question before
 ├── ToolError              it failed; category, code, retryable, retry_after
@@ -52,6 +53,10 @@ class Refused(CallerError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class OverQuota(Refused):
+    """The caller has used what it may use for now; `retry_after` says when it may again."""
 
 
 class IllegalFact(CallerError):

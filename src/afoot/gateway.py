@@ -20,14 +20,17 @@ from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.policy import Allowed, Policy
 from afoot.engine.recovery import recall, recover
+from afoot.engine.retention import Retention
+from afoot.engine.settings import apply
 from afoot.engine.slots import Slots
-from afoot.engine.terms import Terms
 from afoot.errors import CallerError
+from afoot.observe.otel import telemetry
 from afoot.providers.browser.browser import Browser
 from afoot.providers.browser.browsing import Browsing, is_plugin, is_wanted
 from afoot.providers.function import FunctionProvider
 from afoot.providers.hooks import Hooks
 from afoot.providers.hooks_follow import Echoes
+from afoot.providers.isolated.children import Children
 from afoot.providers.known import Known
 from afoot.providers.loading import load, load_file
 from afoot.providers.options import Settings as FunctionSettings
@@ -48,7 +51,7 @@ REMEMBERED = 1000  # calls of the history from which is known which tools report
 # What a running gateway cannot change.
 FIXED = (
     "http", "store", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins", "allow_hosts",
-    "hooks",
+    "hooks", "otel",
 )  # fmt: skip
 Target = object  # a str, a Path, a function; any other object is a server
 
@@ -66,7 +69,8 @@ class Gateway:
         """Targets are files of tools, names of modules, functions, or what means servers (design 5)."""
         self.settings = settings or Settings(store=MEMORY)
         self.targets = targets or tuple(self.settings.targets)
-        self._stack = AsyncExitStack()
+        self._stack, self.children = AsyncExitStack(), Children()
+        self._stack.push_async_exit(self.children)
         self._functions: list[Callable[..., Any]] = []
         self.lock: StoreLock | None = None
         self._library: Library | None = None
@@ -89,12 +93,14 @@ class Gateway:
             if not (self.targets or roster.wanted or roster.files or self.bare or is_wanted(self.settings)):
                 raise CallerError("nothing to serve: name a file or a module of tools, or a server")
             self._roster = roster
-            self._configure()
+            apply(self.engine, self.settings)
             self.reload()
             self.servers.follow(roster)
             await self._browse()
             await self._hooked()
+            await self._stack.enter_async_context(telemetry(self.settings.otel, self.engine))
             await self._stack.enter_async_context(self.engine)
+            await self._stack.enter_async_context(Retention(self.engine, lambda: self.settings.retain))
             await self._remember()
             await recover(self.engine)
         except BaseException:
@@ -127,7 +133,7 @@ class Gateway:
             return changed  # hosts rewrite their files for reasons of their own
         self.settings, self._roster = settings, roster
         self.servers.restart_limit = settings.restart_limit
-        self._configure()
+        apply(self.engine, self.settings)
         self._offer()
         self.servers.limits = self._limits(patient=True)
         self.servers.follow(roster)
@@ -188,7 +194,7 @@ class Gateway:
     def answer(self, question_id: str, content: object = None, *, action: str = "accept") -> None:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
         encoded = NOTHING if content is None else Raw(json.encode(content))
-        self.engine.answer(question_id, Answer(action, encoded, "operator"))
+        self.engine.answer(question_id, Answer(action, encoded, "operator", "python"))
 
     def cancel(self, call_id: str, reason: str = "the operator cancelled it") -> None:
         """Ask a call to stop; raises UnknownName if it is over."""
@@ -228,22 +234,6 @@ class Gateway:
         durable = "full" if self.settings.durable == "full" else "normal"
         return await self._stack.enter_async_context(SqliteJournal(path, durable))
 
-    def _configure(self) -> None:
-        """Have the engine go by the settings."""
-        engine, settings = self.engine, self.settings
-        engine.catalog.terms = Terms(
-            settings.tools, settings.servers, settings.approval, settings.policy,
-            settings.max_idle_s, settings.max_ceiling_s,
-        )  # fmt: skip
-        engine.write_ahead = settings.durable == "full"
-        engine.require_history = settings.history == "required"
-        engine.max_result_bytes = settings.max_result_bytes
-        engine.max_data_bytes = settings.max_data_bytes
-        engine.max_questions = settings.max_questions
-        engine.max_attempts = settings.max_attempts
-        engine.policy.ask_by = settings.ask_by
-        engine.policy.waits = settings.unanswerable == "wait"
-
     async def _hooked(self) -> None:
         """Have the hooks follow calls; they see the last ones end, too."""
         if not self.settings.hooks:
@@ -266,9 +256,15 @@ class Gateway:
             message_limit=self.settings.max_message_chars,
             cancel_waits=True,
             lifecycle=self.settings.lifecycle,
+            isolation=self.settings.isolation,
+            terms=self.engine.catalog.terms,
         )
-        provider = FunctionProvider(self._functions, settings=settings, watchdog=self.watchdog)
+        provider = FunctionProvider(
+            self._functions, settings=settings, watchdog=self.watchdog, children=self.children
+        )
         self._stack.callback(provider.close)
+        self.children.settings = self.settings.isolation
+        self.children.follow(provider.sources())
         self.engine.catalog.put(provider)
 
     def _limits(self, *, patient: bool = False) -> Limits:

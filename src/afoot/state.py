@@ -11,6 +11,7 @@ from afoot.config import home
 from afoot.errors import CallerError
 
 KEY_BYTES = 32
+DEMO = "demo"  # in it the state of `afoot demo`, which is to mix with nothing else
 T = TypeVar("T", bound=Struct)
 
 
@@ -70,8 +71,17 @@ def withdraw(address: Address, before: Address | None = None) -> None:
 
 def running() -> Address | None:
     """The gateway that was announced, if its process lives."""
+    return _announced(home())
+
+
+def demo() -> Address | None:
+    """The demo that runs, if one does; only who looks around goes there, no host is sent."""
+    return _announced(home() / DEMO)
+
+
+def _announced(folder: Path) -> Address | None:
     try:
-        address = json.decode((home() / "gateway.json").read_bytes(), type=Address)
+        address = json.decode((folder / "gateway.json").read_bytes(), type=Address)
         os.kill(address.pid, 0)
     except (OSError, DecodeError):
         return None

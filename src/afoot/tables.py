@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar
@@ -11,6 +10,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from afoot.core.isolation import ISOLATION, Isolation
+from afoot.core.redact import Rules
+
 LIMITS = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s", "start_s")
 WAYS = ("command", "url", "module")  # how a server is reached: exactly one of them
 OWN = "local"  # the server that Python functions are
@@ -18,8 +20,6 @@ BROWSER = "browser"  # the server that tabs are
 BUILT_IN = {OWN: "your own functions", BROWSER: "the tabs of browsers"}
 
 _VARIABLE = re.compile(r"\$\{((?:secret:)?[A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_HEADER = re.compile(r"^\s*(\[\[?)(.+?)\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"^\s*([^=#]+?)\s*=")
 
 T = TypeVar("T", bound=Struct)
 
@@ -104,10 +104,22 @@ class ToolSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     idempotent: bool | None = None
     concurrency: int | None = None
     lifecycle: str = ""
+    task: str = ""
+    on_disconnect: str = ""
+    join: str = ""
+    isolate: bool | None = None
+    cpu_s: float | None = None
+    memory_bytes: int | None = None
+    open_files: int | None = None
+    processes: int | None = None
 
     def limits(self) -> dict[str, float]:
         """The limits that are given."""
         return _limits(self)
+
+    def isolation(self) -> dict[str, float]:
+        """What is given of what a call may use in a child process."""
+        return {name: value for name in ISOLATION if (value := getattr(self, name)) is not None}
 
 
 class BrowserSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -117,6 +129,33 @@ class BrowserSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     plugins: list[str] = []  # folders
     link_grace_s: float = 5.0
     tools_per_origin: int = 64
+
+
+class OtelSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Telemetry by OpenTelemetry: whether there is any, where it goes, and in whose name (V3)."""
+
+    enabled: bool | None = None  # None: if it is said where it goes, here or in the standard variables
+    endpoint: str = ""
+    headers: dict[str, str] = {}
+    service_name: str = ""
+
+
+class QuotaSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What each of the callers that a name or a pattern means may use; 0: without end (G2)."""
+
+    calls: int = 0
+    cpu_s: float = 0.0
+    per_s: float = 60.0  # in which `calls` and `cpu_s` count
+    concurrent: int = 0  # more at once are refused
+    concurrency: int = 0  # more at once wait in the queue (C8)
+
+
+class Retain(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How long calls are kept: by age, by count, by size; 0: without end. The oldest go first (H6)."""
+
+    days: float = 0.0
+    calls: int = 0
+    bytes: int = 2 * 1024**3
 
 
 class Hook(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -140,8 +179,19 @@ CHOICES: dict[type[Struct], dict[str, tuple[str, ...]]] = {
         "era": ("auto", "2025-11-25", "2026-07-28"),
         "approval": ("", "auto", "ask", "off"),
     },
-    ToolSettings: {"approval": ("", "auto", "ask", "off"), "lifecycle": ("", "off", "stages")},
+    ToolSettings: {
+        "approval": ("", "auto", "ask", "off"),
+        "lifecycle": ("", "off", "stages"),
+        "task": ("", "forbidden", "optional", "required"),
+        "on_disconnect": ("", "cancel", "detach"),
+        "join": ("", "off", "same-arguments"),
+    },
     BrowserSettings: {},
+    Rules: {},
+    Retain: {},
+    QuotaSettings: {},
+    OtelSettings: {},
+    Isolation: {},
     Hook: {"on": ("before_call", "after_call", "on_progress", "on_question", "on_end")},
 }
 
@@ -159,6 +209,8 @@ def fit(kind: type[T], given: object, path: tuple[str, ...]) -> T:
         _check_server(made, path)
     if isinstance(made, Hook):
         _check_hook(made, path)
+    if isinstance(made, Rules):
+        _check_rules(made, path)
     return made
 
 
@@ -183,26 +235,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at what may have been meant."""
     found = get_close_matches(name, [one for one in known if one], n=3, cutoff=0.5)
     return f"; nearest: {', '.join(found)}" if found else ""
-
-
-def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """The line of a TOML text where a key stands, or the table that it is missing in."""
-    best: tuple[int, int] | None = None
-    table: tuple[str, ...] = ()
-    seen: dict[tuple[str, ...], int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
-            table = here = _keys(header[2])
-            if header[1] == "[[":
-                seen[table] = seen.get(table, -1) + 1
-                table = here = (*table, str(seen[table]))
-        elif key := _KEY.match(line):
-            here = (*table, *_keys(key[1]))
-        else:
-            continue
-        if here and path[: len(here)] == here and (best is None or len(here) > best[0]):
-            best = len(here), number
-    return None if best is None else best[1]
 
 
 def _check_server(server: Server, path: tuple[str, ...]) -> None:
@@ -232,6 +264,14 @@ def _check_hook(hook: Hook, path: tuple[str, ...]) -> None:
         raise Misfit((*path, "python"), 'must be "package.module:function"')
 
 
+def _check_rules(rules: Rules, path: tuple[str, ...]) -> None:
+    for one in rules.values:
+        try:
+            re.compile(one)
+        except re.error as error:
+            raise Misfit((*path, "values"), f"{one!r} is no regular expression: {error}") from None
+
+
 def _limits(table: Struct) -> dict[str, float]:
     return {name: value for name in LIMITS if (value := getattr(table, name)) is not None}
 
@@ -250,17 +290,3 @@ def _inner(kind: type[Struct], key: str, value: object) -> tuple[str, ...]:
         except msgspec.ValidationError:
             return (str(name),)
     return ()
-
-
-def _keys(text: str) -> tuple[str, ...]:
-    """`servers."my files"` as its parts."""
-    try:
-        found: object = tomllib.loads(f"{text} = 0")
-    except tomllib.TOMLDecodeError:
-        return ()
-    keys: list[str] = []
-    while isinstance(found, dict) and found:
-        key = next(iter(found))
-        keys.append(str(key))
-        found = found[key]
-    return tuple(keys)

@@ -29,6 +29,7 @@ from afoot.providers.context import Context
 from afoot.providers.function import tool
 from afoot.providers.options import Options
 
+_HERE: Final = {"enabled": False}  # a child process would know nothing of the fake clock
 _PATIENCE_S: Final = 1.0  # a thread that is told to stop has this much real time to obey
 
 __all__ = ["Deadlock", "FakeClock", "Outcome", "Trial", "advance", "run", "scripted", "try_tool"]
@@ -92,7 +93,7 @@ class Trial(Struct, frozen=True):
 
     async def run(self) -> Outcome:
         """Run it in a gateway in memory, to the end of its work."""
-        settings = convert({"store": MEMORY, **self.settings}, Settings)
+        settings = convert({"store": MEMORY, "isolation": _HERE, **self.settings}, Settings)
         async with Gateway(self.tool, settings=settings) as gateway:
             engine, name, arguments = gateway.engine, gateway.tools()[0].name, json.encode(self.arguments)
             answers = {key: _answer(given) for key, given in self.answers.items()}

@@ -122,6 +122,44 @@ def test_who_is_connected_is_shown_with_tabs_and_reasons(gateway: Gateway) -> No
     assert "no browser is connected" in done.stdout and "Load unpacked" in done.stdout
 
 
+def test_over_cdp_with_nobody_there_it_says_so_and_what_to_do(tmp_path: Path) -> None:
+    """B5: nothing is attached, and no words about an extension that is not used."""
+    with serving(tmp_path / "gateway", {"config": _cdp(tmp_path, "http://127.0.0.1:9")}) as gateway:
+        status = until(lambda: _troubled(gateway), "the trouble", 20)
+        assert "no browser at http://127.0.0.1:9" in status and "--remote-debugging-port" in status
+        said = program(("browser", "--to", str(tmp_path / "ext")), gateway.environment).stdout
+        assert "no browser is attached at http://127.0.0.1:9" in said and "--remote-debugging-port" in said
+        assert "Load unpacked" not in said
+        found = told(gateway.environment)
+        assert found["cdp"] == "http://127.0.0.1:9" and found["troubles"]
+
+
+def _cdp(folder: Path, address: str) -> Path:
+    """A config file that names a debugging port."""
+    (folder / "cdp.toml").write_text(f'[browser]\ncdp = "{address}"\n')
+    return folder / "cdp.toml"
+
+
+def _troubled(gateway: Gateway) -> str:
+    said = program(("status",), {**gateway.environment, "COLUMNS": "300"}).stdout
+    return said if "no browser at" in said else ""
+
+
+def test_a_plugin_that_is_kept_from_running_is_not_called_closed(tmp_path: Path) -> None:
+    """B2: its page may be open; what is missing is the switch."""
+    plugin = Path(__file__).parents[2] / "examples" / "plugin"
+    (tmp_path / "plugin.toml").write_text(f'[browser]\nplugins = ["{plugin}"]\n')
+    with serving(tmp_path / "gateway", {"config": tmp_path / "plugin.toml"}) as gateway:
+        folder = Path(told(gateway.environment, "--to", str(tmp_path / "ext"))["folder"])
+        assert [one["state"] for one in told(gateway.environment)["plugins"]] == ["closed"]
+        with dialled(gateway.url) as extension:
+            extension.join(pairing(folder)[1], userScripts=False, **HELLO)
+            extension.say("ping")
+            extension.got("ping")
+            [found] = told(gateway.environment)["plugins"]
+            assert found["state"] == "unavailable" and "Allow User Scripts" in found["why"]
+
+
 def test_a_new_key_closes_links_and_reaches_the_folders(gateway: Gateway) -> None:
     """B7: whoever has only the old one stays out from then on."""
     folder = Path(told(gateway.environment)["folder"])

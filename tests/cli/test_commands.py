@@ -1,6 +1,7 @@
 """The commands beside `call`: lists, logs, settings, files to begin with; and what they cost to start."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -94,14 +95,18 @@ def test_calls_are_listed_in_eighty_columns_and_filtered(run: Run, gateway: Gate
 
 
 def test_the_log_has_a_line_a_fact_with_times_from_the_start(run: Run, api: Api) -> None:
-    """V2: `afoot log CALL`."""
+    """V2: `afoot log CALL`: how it ended and how far it came, then what happened when."""
     call = api.start("fail", how="explained")
     api.ended(call)
     lines = run("log", call[-8:]).stdout.splitlines()
-    assert lines[0].split()[:3] == ["0.000", "opened", "fail"]
-    words = [line.split()[1] for line in lines]
+    place = lines.index("")
+    assert lines[0].startswith(f"call {call}: fail on local, ")
+    assert re.fullmatch(r"  failed after \d.\d s: too many requests", lines[1])
+    assert "  it had come to 5/10 half way" in lines[:place]
+    assert lines[place + 1].split()[:3] == ["0.000", "opened", "fail"]
+    words = [line.split()[1] for line in lines[place + 1 :]]
     assert words == ["opened", "started", "reading", "finished", "released"]
-    assert "too many requests" in lines[3]
+    assert "too many requests" in lines[place + 4]
     told = [json.loads(line) for line in run("log", call, "--json").stdout.splitlines()]
     assert [one["seq"] for one in told if one["event"] == "fact"] == [1, 2, 3, 4]
 

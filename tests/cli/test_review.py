@@ -107,32 +107,6 @@ def test_another_terminal_decides(gateway: Gateway, api: Api) -> None:
     assert api.ended(call)["approved"] == "user"
 
 
-def test_whoever_watches_everything_decides_in_place(gateway: Gateway, api: Api) -> None:
-    """A5, V2: one after the other; Ctrl-D leaves it to others, and what happened meanwhile is shown after."""
-    before = api.start("wipe", tag=fresh())
-    api.asked(before)
-    with terminal(["watch"], gateway.environment) as shown:
-        shown.until(f"{before[-8:]} asks: Run local/wipe(")
-        other = api.start("count_up", n=2)
-        answer(shown, (MENU, "r"))
-        shown.until(f"{before[-8:]}: run")
-        shown.until(f"{other[-8:]} count_up finished  ok")
-        assert api.ended(before)["approved"] == "user"
-        left = api.start("wipe", tag=fresh())
-        shown.until(f"{left[-8:]} asks")
-        shown.until(MENU, times=2)
-        shown.type("\x04")
-        shown.until(f"left; answer it with: afoot answer {left[-8:]}")
-        third = api.start("wipe", tag=fresh())
-        shown.until(f"{third[-8:]} asks")
-        api.post(f"/api/questions/{third}.1/answer", {"content": {"decision": "skip"}})
-        shown.until("somebody else has settled it")
-        shown.type("\x03")
-        assert shown.end() == 0
-    assert api.question(left) is not None
-    api.post(f"/api/calls/{left}/cancel", {})
-
-
 def test_whoever_watches_one_call_decides_in_place(gateway: Gateway, api: Api) -> None:
     """A5, V2: leaving decides nothing."""
     call = api.start("wipe", tag=fresh())

@@ -1,5 +1,6 @@
 """The command line in a pseudo-terminal: the live bar, forms, Ctrl-C."""
 
+import re
 from pathlib import Path
 from uuid import uuid4
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.terminal import terminal
-from tests.e2e.gateway import Gateway, until
+from tests.e2e.gateway import Gateway, serving, until
 from tests.serve.api import Api
 
 FORM = '''
@@ -34,16 +35,99 @@ async def order(ctx: afoot.Context) -> dict[str, object]:
 '''
 
 
+FAMILY = '''
+import asyncio
+import afoot
+
+
+@afoot.tool
+async def child(ctx: afoot.Context) -> str:
+    """Reports, and runs until it is cancelled."""
+    ctx.report(1, 2, "below")
+    await asyncio.sleep(60)
+    return "done"
+
+
+@afoot.tool
+async def parent(ctx: afoot.Context) -> str:
+    """Calls eight."""
+    await asyncio.gather(*(ctx.call("child", {}) for _ in range(8)))
+    return "done"
+'''
+
+
 def test_a_call_has_a_live_bar_that_is_gone_at_the_end(gateway: Gateway) -> None:
     """V2: bar, amount, message and time while it runs; the result after it."""
     with terminal(["call", "count_up", "n=20", "step_s=0.1"], gateway.environment) as shown:
-        shown.until("/20")
-        assert "━" in shown.text and "step" in shown.text
+        parts = ("▶ running count_up", "━", "/20", "step")
+        shown.see(lambda screen: all(part in screen for part in parts))
+        assert all(len(line) <= 80 for line in shown.shown.split("\n"))
         assert shown.end() == 0
-        assert shown.text.rstrip().endswith("counted to 20")
-        assert "ok after" in shown.text
-        assert b"\x1b[?25h" in shown.raw  # the cursor is shown again
-        assert all(len(line) <= 80 for line in shown.text.split("\n")[-3:])
+        lines = shown.shown.rstrip().split("\n")
+        assert "ok after" in lines[1] and lines[2:] == ["counted to 20"], "the bar is gone"
+        assert shown.is_restored()
+
+
+def test_what_is_left_is_said_of_a_call_that_reports(gateway: Gateway) -> None:
+    """P9, V2: a range, once there is one."""
+    with terminal(["call", "count_up", "n=160", "step_s=0.05"], gateway.environment, (100, 24)) as shown:
+        shown.see(lambda screen: re.search(r"(about|up to) [\d-]+ s left; step \d+", screen) is not None)
+        shown.type("\x03")
+        assert shown.end() == 4 and shown.is_restored()
+
+
+def test_what_is_left_of_a_silent_call_is_known_from_earlier_ones(gateway: Gateway, api: Api) -> None:
+    """P9, V2: five runs before it are enough."""
+    before = [api.start("nap", tag=uuid4().hex, sleep_s=8) for _ in range(5)]
+    for call in before:
+        until(lambda call=call: api.call(call)["outcome"], "its end", 20.0)
+    with terminal(["call", "nap", "sleep_s=9"], gateway.environment) as shown:
+        shown.see(lambda screen: re.search(r"▶ running nap .* \d+ s left", screen) is not None)
+        shown.type("\x03")
+        assert shown.end() == 4
+
+
+def test_the_calls_below_one_are_shown_below_its_bar(tmp_path: Path, lone: dict[str, str]) -> None:
+    """P8, V2: a few of them, the rest is counted; they are gone at the end."""
+    file = tmp_path / "family.py"
+    file.write_text(FAMILY)
+    with terminal(["call", "parent", "--target", str(file)], lone) as shown:
+        shown.see("… 3 more")
+        assert shown.shown.count("└ child") == 5
+        shown.type("\x03")
+        assert shown.end() == 4
+        assert "└ child" not in shown.shown and shown.is_restored()
+
+
+def test_a_bar_says_what_the_call_waits_for(gateway: Gateway, api: Api) -> None:
+    """V2: where nobody types here, and somebody else may answer."""
+    tag = f"mark-{uuid4().hex}"
+    with terminal(["call", "wipe", f"tag={tag}"], gateway.environment, stdin="/dev/null") as shown:
+        shown.see("◆ waiting for approval wipe")
+        asked = next(one for one in api.get("/api/questions").body["questions"] if tag in one["message"])
+        api.post(f"/api/questions/{asked['id']}/answer", {"content": {"decision": "skip"}})
+        assert shown.end() == 5
+
+
+def test_a_gateway_that_dies_is_said_and_the_terminal_given_back(tmp_path: Path) -> None:
+    """V2, U4: which call, how far, and what to do."""
+    with serving(tmp_path) as gateway:
+        with terminal(["call", "linger", f"tag={uuid4().hex}"], gateway.environment) as shown:
+            shown.see("1/10")
+            gateway.kill()
+            assert shown.end() == 6
+            assert "lost call" in shown.text and "start the gateway again" in shown.text
+            assert shown.is_restored()
+
+
+def test_a_crash_right_here_is_told_with_its_place(tmp_path: Path, lone: dict[str, str]) -> None:
+    """E3, V2: without a gateway there is no history to look it up in."""
+    file = tmp_path / "crash.py"
+    file.write_text("import afoot\n\n\n@afoot.tool\ndef crash() -> int:\n    'C.'\n    return 1 // 0\n")
+    with terminal(["call", "crash", "--target", str(file)], lone) as shown:
+        assert shown.end() == 1
+        assert "failed after" in shown.text and "| ZeroDivisionError" in shown.text
+        assert shown.text.count("Traceback") == 1
 
 
 def test_no_colour_is_used_where_none_is_wanted(gateway: Gateway) -> None:
@@ -70,7 +154,7 @@ def test_a_second_ctrl_c_leaves_at_once(gateway: Gateway) -> None:
     mark = uuid4().hex
     with terminal(["call", "ignore_everything", f"tag={mark}"], gateway.environment) as shown:
         gateway.until_marked(mark, "started")
-        shown.until("ignore_everythi")
+        shown.see("ignore_everythi")
         shown.type("\x03")
         shown.until("once more leaves at once")
         shown.type("\x03")
@@ -145,22 +229,6 @@ def test_an_answer_can_be_a_form_in_another_terminal(gateway: Gateway, api: Api)
         shown.type("Ann\n")
         assert shown.end() == 0
     assert api.ended(call)["result"]["structured"]["content"] == {"name": "Ann"}
-
-
-def test_everything_is_watched_live_and_leaving_changes_nothing(gateway: Gateway, api: Api) -> None:
-    """V2: bars for what lives, lines for what happened; Ctrl-C leaves."""
-    mark = uuid4().hex
-    before = api.start("linger", tag=mark)
-    until(lambda: api.call(before)["progress"], "a report")
-    with terminal(["watch"], gateway.environment) as shown:
-        shown.until(before[-8:])
-        shown.until("1/10")
-        call = api.start("count_up", n=10)
-        shown.until(f"{call[-8:]} count_up finished  ok")
-        shown.type("\x03")
-        assert shown.end() == 0
-    assert api.call(before)["state"] == "running"
-    api.post(f"/api/calls/{before}/cancel", {})
 
 
 @pytest.mark.parametrize("words", [["watch"], ["log"]])

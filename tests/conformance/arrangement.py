@@ -40,7 +40,7 @@ def serving(arrangement: Arrangement, folder: Path) -> Iterator[str]:
         config.write_text(f'[servers.everything]\nera = "{arrangement.era}"\n{server}')
         # Questions that the suite leaves open are not worth waiting for at the end.
         settings = {"AFOOT_HOME": str(folder / "home"), "AFOOT_DRAIN_S": "0.5", OTHER_TOOLS: str(other)}
-        files = ["fixture.py"] if arrangement.own else ["fixture_rest.py"]
+        files = ["fixture.py" if arrangement.own else "fixture_rest.py", "fixture_tasks.py"]
         targets = [*(str(HERE / file) for file in files), *([str(other)] if arrangement.own else [])]
         command = [sys.executable, "-m", "afoot", "serve", *targets, "--reload", "--config", str(config)]
         command += ["--http", "127.0.0.1:0", "--json", "--store", str(folder / "calls.db")]

@@ -19,6 +19,15 @@ NEEDED_NODE: Final = 22
 RUN_S: Final = 240.0  # a run takes seconds; a server that answers nothing costs 30 s a scenario
 
 
+def verdicts(folder: Path) -> dict[str, list[str]]:
+    """What the checks of each scenario found, by the scenario's name."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(folder.glob("**/checks.json")):
+        scenario = re.sub(r"^server-|-\d{4}-\d{2}-\d{2}T.*$", "", file.parent.name)
+        found[scenario] = [str(check["status"]) for check in json.loads(file.read_text())]
+    return found
+
+
 def judge(words: Sequence[str], folder: Path, settings: Mapping[str, str] | None = None) -> str:
     """Run the suite and return its summary; fails with what it found besides the named gaps."""
     command = [node(), program(), *words, "-o", str(folder), "--expected-failures", str(BASELINE)]

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ import pytest
 from afoot import config
 from afoot.providers.loading import load_file
 from afoot.testing import Trial, run
+from docs.screenshots import SCREENS, SHOWN, VIEWS
 from tests.docs.page import DOCS, FOLDERS, ROOT, blocks, links, pages, prose, read, sections
 from tests.test_path import PROBE, TOOL
 
@@ -52,14 +54,40 @@ def _anchors(page: str) -> set[str]:
 
 
 def test_the_readme_is_short_and_has_a_picture() -> None:
-    """House: at most 150 lines, one sentence, one picture, two commands."""
+    """House: at most 150 lines, one sentence, one picture of the real thing, two commands."""
     text = read("README.md")
     assert len(text.splitlines()) <= 150
-    [picture] = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
-    root = ElementTree.parse(ROOT / picture).getroot()
-    assert root.tag.endswith("svg") and root.find("{*}title") is not None
+    assert pictures("README.md")[0] == "docs/console.png"
     [two, *_] = [block for block in blocks("README.md") if block.language == "console"]
     assert re.findall(r"^\$ (\S+)", two.text, re.MULTILINE) == ["scripts/serve", "scripts/test"]
+
+
+def pictures(page: str) -> list[str]:
+    """The pictures of a page, each with words for who cannot see it."""
+    return re.findall(r"!\[[^\]]+\]\(([^)]+)\)", prose(page))
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_picture_is_there_and_is_one(page: str) -> None:
+    """House: a PNG that begins as one, or an SVG that says what it is."""
+    for one in pictures(page):
+        file = (ROOT / page).parent / one
+        if file.suffix == ".svg":
+            root = ElementTree.parse(file).getroot()
+            named = root.get("aria-label") or root.findtext("{*}title")
+            assert root.tag.endswith("svg") and named, one
+        else:
+            assert file.read_bytes().startswith(b"\x89PNG\r\n"), one
+
+
+def test_every_view_of_the_console_has_its_pictures() -> None:
+    """V1: light, dark and as on a phone; small enough to be kept."""
+    wanted = {f"{view}-{way}.png" for view in VIEWS for way in SHOWN}
+    found = {file.name: file.read_bytes() for file in SCREENS.iterdir()}
+    assert set(found) == wanted and sum(map(len, found.values())) < 3_000_000
+    for name, picture in found.items():
+        width, height = struct.unpack(">II", picture[16:24])
+        assert (width, height >= 800) == (780 if name.endswith("-phone.png") else 1280, True), name
 
 
 def test_the_tutorial_and_the_how_tos_have_code() -> None:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -23,8 +23,11 @@ T = TypeVar("T")
 class Gateway:
     """One process, its folder, and what can be asked of both."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
-        """Settings are the environment's, without `AFOOT_`, in lower case."""
+    def __init__(
+        self, folder: Path, settings: Mapping[str, object] | None = None, tools: Sequence[Path] = ()
+    ) -> None:
+        """Settings are the environment's, without `AFOOT_`, in lower case; `tools` come besides the usual."""
+        self._tools = tools
         self.folder = folder
         self.store = folder / "calls.db"
         self.errors = folder / "stderr"
@@ -47,7 +50,7 @@ class Gateway:
 
     def command(self, *surface: str) -> list[str]:
         """The command that serves the tools on a surface."""
-        tools = (str(TOOLS), str(DANGEROUS))
+        tools = map(str, (TOOLS, DANGEROUS, *self._tools))
         return [sys.executable, "-m", "afoot", "serve", *tools, "--store", str(self.store), *surface]
 
     def bridge(self) -> list[str]:

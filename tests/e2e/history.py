@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import TypeVar
 
-from afoot.core.facts import Fact
+from afoot.core.facts import Entry, Fact
 from afoot.core.ports import Query, Row
 from afoot.store.sqlite import SqliteJournal
 
@@ -17,6 +17,16 @@ def facts(store: Path, call: str) -> list[Fact]:
     async def read() -> list[Fact]:
         async with SqliteJournal(store) as journal:
             return [entry.fact for entry in await journal.facts(call)]
+
+    return asyncio.run(read())
+
+
+def entries(store: Path) -> list[Entry]:
+    """Every fact of all calls, in their places."""
+
+    async def read() -> list[Entry]:
+        async with SqliteJournal(store) as journal:
+            return [entry for _, entry in await journal.since(0, journal.position)]
 
     return asyncio.run(read())
 

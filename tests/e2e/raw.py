@@ -97,6 +97,14 @@ class Http:
         """The whole answer to a message, as JSON or the last event of a stream."""
         return last(self.post(body, **changed))
 
+    def resume(self, place: str) -> http.client.HTTPResponse:
+        """Go on with a stream of this session behind the event with this id."""
+        headers = {**self._headers(b""), "accept": "text/event-stream", "last-event-id": place}
+        self._connection.request(
+            "GET", self._path, headers={k: v for k, v in headers.items() if v is not None}
+        )
+        return self.take()
+
     def shake_hands(self, capabilities: Mapping[str, Any] | None = None) -> None:
         """Begin a session of the handshake era; what follows belongs to it."""
         response = self.post(
@@ -115,15 +123,15 @@ class Http:
         if isinstance(body, dict) and isinstance(body.get("method"), str):
             headers["mcp-method"] = body["method"]
             params = body.get("params")
-            if isinstance(params, dict) and isinstance(params.get("name"), str):
-                headers["mcp-name"] = params["name"]
+            named = [params.get(key) for key in ("name", "taskId")] if isinstance(params, dict) else []
+            headers["mcp-name"] = next((name for name in named if isinstance(name, str)), None)
         return headers
 
 
 def events(response: http.client.HTTPResponse) -> Iterator[Message | str]:
     """The events of a stream as they come; a comment is a string."""
     while line := response.readline():
-        if line.startswith(b"data:"):
+        if line.startswith(b"data:") and line[5:].strip():  # one of nothing says where the stream begins
             yield json.loads(line[5:])
         elif line.startswith(b":"):
             yield line[1:].decode().strip()

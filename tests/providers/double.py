@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from afoot.core.facts import Answer, Question, Result
-from afoot.core.ports import Report
+from afoot.core.ports import Report, Tapes
 from afoot.providers.function import FunctionProvider
 from afoot.providers.options import Settings
 
@@ -25,11 +25,14 @@ class ScriptedRun:
         self.caller = "tester"
         self.cancelled: str | None = None
         self.resumed_from = Raw(resumed_from)
+        self.trace: dict[str, str] = {}
+        self.tapes: Tapes | None = None
         self.readings: list[Reading] = []
         self.contents: list[Report] = []
         self.logs: list[tuple[str, str, str]] = []
         self.questions: list[Question] = []
         self.beats = 0
+        self.cpu_s = 0.0
         self.left: tuple[float | None, float] = (30.0, 300.0)  # the budget
         self.waits: list[str | None] = []
         self.hindrances: list[tuple[str, str]] = []
@@ -71,6 +74,9 @@ class ScriptedRun:
     def waiting(self, message: str | None) -> None:
         self._heard("waiting")
         self.waits.append(message)
+
+    def spent(self, cpu_s: float) -> None:
+        self.cpu_s += cpu_s
 
     def hindered(self, by: str, hint: str) -> None:
         self.hindrances.append((by, hint))

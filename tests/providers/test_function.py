@@ -262,3 +262,15 @@ async def test_a_provider_outlives_its_loop() -> None:
         return asyncio.run(go())
 
     assert [await asyncio.to_thread(once) for _ in range(2)] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("option", ["task", "on_disconnect", "join"])
+def test_what_a_tool_says_of_lasting_calls_is_checked(option: str) -> None:
+    """H3, X3: a word that means nothing is told when the tool is offered."""
+
+    def work() -> str:
+        return ""
+
+    said: Any = {option: "perhaps"}
+    with pytest.raises(ValueError, match=f"{option} must be one of"):
+        FunctionProvider([tool(**said)(work)])

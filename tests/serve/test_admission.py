@@ -1,5 +1,6 @@
 """Codes that work once, and sessions that last: what is kept of them, and when they are over."""
 
+import asyncio
 import stat
 from pathlib import Path
 
@@ -144,10 +145,10 @@ def test_the_guard_takes_a_session_for_the_api_alone(admission: Admission) -> No
     token, session = let_in(admission)
     guard = Guard(hosts(23668, []), frozenset(), "mcp", "operator", admission)
     named = [(b"host", b"127.0.0.1:23668"), (b"authorization", f"Bearer {token}".encode())]
-    assert guard.operator({"headers": named}) == session.id
+    assert asyncio.run(guard.operator({"headers": named})).session == session.id
     for check in (guard.mcp, guard.caller):
         with pytest.raises(Denied):
             check({"headers": [*named, (b"afoot-caller", b"connect-0123456789abcdef")]})
     admission.revoke(session.id)
     with pytest.raises(Denied):
-        guard.operator({"headers": named})
+        asyncio.run(guard.operator({"headers": named}))

@@ -25,7 +25,8 @@ def test_a_question_is_listed_answered_and_gone(api: Api) -> None:
     assert shown["result"]["structured"] == {"action": "accept", "content": {"name": "Ann"}}
     answer = shown["settled"][0]["answer"]
     assert answer.pop("at") >= shown["opened"]
-    assert answer == {"action": "accept", "content": {"name": "Ann"}, "by": "operator"}
+    who = {"by": "operator", "surface": "api", "who": None}
+    assert answer == {"action": "accept", "content": {"name": "Ann"}, **who}
     assert api.question(call) is None
 
 

@@ -8,7 +8,7 @@ from msgspec import Raw
 from afoot.core.call import State
 from afoot.core.facts import Answer, CancelRequested, Limits
 from afoot.core.ports import Run
-from afoot.serve.handshake import TRIES
+from afoot.serve.nested import TRIES
 from afoot.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Fault
 from tests.engine.double import facts, form
 from tests.serve.double import Client, Message, Tape, asks, faked, nap, only, question, said, site_of

@@ -84,7 +84,7 @@ async def test_a_gateway_without_browsers_has_no_tabs() -> None:
     async with scene() as play:
         office = Office(play)
         office.site.browser = None
-        empty: dict[str, object] = {"browsers": [], "tabs": [], "plugins": [], "counted": {}}
+        empty: dict[str, object] = {"browsers": [], "tabs": [], "plugins": [], "counted": {}, "cdp": ""}
         assert await office.ask("GET", "/api/tabs") == (200, empty)
         assert (await office.ask("POST", "/api/tabs/t1/reload"))[0] == 404
 

@@ -11,7 +11,7 @@ from afoot.serve.http import App, Http
 from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
 from afoot.serve.stdio import Stdio
-from afoot.wire.sse import Parser
+from afoot.wire.sse import Event, Parser
 from tests.serve.double import TOKEN, Message, now
 
 HOST = "127.0.0.1:23668"
@@ -107,7 +107,12 @@ class Exchange:
         """What was said, in either form."""
         if not self.is_stream:
             return [json.loads(self.body)]
-        return [json.loads(event.data) for event in Parser().feed(self.body)]
+        return [json.loads(event.data) for event in self.events if event.data]
+
+    @property
+    def events(self) -> list[Event]:
+        """Every event of a stream, also the one that only says where it begins."""
+        return list(Parser().feed(self.body))
 
 
 class Web:
@@ -153,7 +158,8 @@ class Web:
         usual = {"content-type": "application/json", "accept": accept}
         if isinstance(message, dict) and f"{PREFIX}protocolVersion" in json.dumps(message.get("params")):
             usual |= {"mcp-protocol-version": MODERN, "mcp-method": message["method"]}
-            usual["mcp-name"] = message["params"].get("name") or message["params"].get("uri", "")
+            named = [message["params"].get(key) for key in ("name", "uri", "taskId")]
+            usual["mcp-name"] = next((name for name in named if name), "")
         return usual
 
 

@@ -46,7 +46,12 @@ async def test_a_file_of_the_version_before_is_made_one_of_this(tmp_path: Path) 
     async with SqliteJournal(path) as journal:
         await write(journal, *entries("a", [opened()]), row("a"))
     with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP INDEX below")
         db.execute("ALTER TABLE calls DROP COLUMN approved")
+        db.execute("ALTER TABLE calls DROP COLUMN parent")
+        db.execute("PRAGMA auto_vacuum = 0")
+        db.execute("VACUUM")
+        assert db.execute("PRAGMA auto_vacuum").fetchone() == (0,)
         db.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
         db.commit()
     async with SqliteJournal(path) as journal:
@@ -54,6 +59,8 @@ async def test_a_file_of_the_version_before_is_made_one_of_this(tmp_path: Path) 
         assert len(await journal.facts("a")) == 1
     async with SqliteJournal(path) as journal:
         assert len(await journal.find(Query())) == 1
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA auto_vacuum").fetchone() == (2,)
 
 
 async def test_a_file_of_its_own_name_for_memory_is_a_file(

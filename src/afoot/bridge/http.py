@@ -80,7 +80,7 @@ class Answer:
                 pairs = (line.partition(":") for line in rest)
                 self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         except (OSError, EOFError, asyncio.LimitOverrunError, ValueError, IndexError) as error:
-            raise Broken(str(error)) from None
+            raise Broken(str(error) or type(error).__name__) from None
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         try:
@@ -96,7 +96,7 @@ class Answer:
                 while piece := await self._reader.read(CHUNK):
                     yield piece
         except (OSError, EOFError, asyncio.LimitOverrunError, ValueError) as error:
-            raise Broken(str(error)) from None
+            raise Broken(str(error) or type(error).__name__) from None
 
     async def _exactly(self, size: int) -> AsyncIterator[bytes]:
         while size:
@@ -127,7 +127,7 @@ async def ask(to: Target, method: str, headers: Mapping[str, str], body: bytes =
         await answer.head()
     except OSError as error:
         answer.close()
-        raise Broken(str(error)) from None
+        raise Broken(str(error) or type(error).__name__) from None
     except BaseException:
         answer.close()
         raise

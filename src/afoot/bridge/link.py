@@ -104,6 +104,7 @@ class Link:
 class _Named(Struct):
     name: str | None = None
     uri: str | None = None
+    taskId: str | None = None
 
 
 def name_of(message: Envelope) -> str:

@@ -5,11 +5,14 @@ import sys
 # Where each command lives, imported when it is typed; and what it does.
 COMMANDS = {
     "serve": ("afoot.cli.serve:serve", "Serve tools over MCP, and keep the history of their calls."),
+    "demo": ("afoot.cli.demo:demo", "Start a gateway with example tools and calls, to look around in."),
     "call": ("afoot.cli.call:call", "Call a tool and follow it to its end; Ctrl-C cancels the call."),
     "calls": ("afoot.cli.calls:calls", "List calls, the newest first."),
-    "watch": ("afoot.cli.watch:watch", "Watch all calls live, or one to its end; leaving cancels nothing."),
-    "log": ("afoot.cli.calls:log", "Print a call's history, with the seconds since it was opened."),
+    "watch": ("afoot.cli.watch:watch", "Watch all calls live and answer what waits; or one to its end."),
+    "log": ("afoot.cli.calls:log", "Print a call's story: how it stands or ended, and what happened when."),
     "cancel": ("afoot.cli.calls:cancel", "Ask a call to stop."),
+    "purge": ("afoot.cli.purge:purge", "Have calls go from the history for good."),
+    "export": ("afoot.cli.purge:export", "Print the history as lines of JSON, one call after another."),
     "answer": ("afoot.cli.answer:answer", "Answer the question that a call asks."),
     "allow": ("afoot.cli.allow:app", "List what may run without asking; add, revoke."),
     "tools": ("afoot.cli.tools:tools", "List the tools, or show one with its arguments."),
@@ -21,6 +24,7 @@ COMMANDS = {
     "new": ("afoot.cli.new:app", "Write a folder to start a plugin for tabs from; or its SDK."),
     "status": ("afoot.cli.tools:status", "Say whether a gateway runs, how it is, and what it is doing."),
     "console": ("afoot.cli.console:app", "Print a fresh link to the web console; list, revoke logins."),
+    "tokens": ("afoot.cli.tokens:app", "List who else may use this gateway; add, revoke."),
     "connect": (
         "afoot.cli.connect:connect",
         "Bridge stdin and stdout to the running gateway; starts one if none runs.",

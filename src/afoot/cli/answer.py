@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from afoot.cli.asking import question_of
 from afoot.cli.calls import At, Json, dumped
 from afoot.cli.client import Client, connect, part
 from afoot.cli.ending import USAGE, Stop
 from afoot.cli.form import Declined, fill, visit
 from afoot.cli.review import case_of, decide, lasting_option
 from afoot.cli.typed import pairs
-from afoot.core.facts import Question
 from afoot.observe import terminal
 
 _DONE = {"accept": "answered", "decline": "declined"}
@@ -106,18 +106,12 @@ def _content(
         return "accept", pairs(words, schema)
     if not is_person:
         named = " ".join(f"{name}=…" for name in schema["required"])
-        raise Stop(USAGE, f"it asks: {asked['message']}; answer with {named}, or --decline")
+        raise Stop(USAGE, f"it asks: {terminal.clean(asked['message'])}; answer with {named}, or --decline")
     return _form(asked)
 
 
 def _form(asked: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
-    import msgspec
-
-    body = asked.get("schema") or asked.get("params")
-    question = Question(
-        asked["id"], asked.get("key", ""), asked["kind"], asked["message"],
-        msgspec.Raw(msgspec.json.encode(body)) if body else msgspec.Raw(),
-    )  # fmt: skip
+    question = question_of(asked)
     _say(terminal.clean(asked["message"]))
     try:
         if question.kind == "approval":

@@ -1,28 +1,39 @@
 """A question of a call put to a person in the terminal, until the gateway takes the answer."""
 
 import json
-from typing import Any
+from typing import Any, Protocol
 
-from afoot.cli.desk import Desk
+import msgspec
+
 from afoot.cli.ending import Stop
 from afoot.cli.form import Ask, Declined, fill, visit
 from afoot.cli.review import Case, decide
-from afoot.cli.screen import Screen
 from afoot.core.call import Call
 from afoot.core.facts import Question
 from afoot.engine.review import is_own, why_asked
+from afoot.observe.terminal import clean
 
-ANSWERABLE = ("form", "url", "approval")
+
+class Taker(Protocol):
+    """Where an answer goes; raises Stop."""
+
+    def answer(self, question: str, action: str, content: object) -> None: ...
+
+
+class Sayer(Protocol):
+    """Where something is said."""
+
+    def say(self, text: str) -> None: ...
 
 
 class Asking:
-    """One question put to a person until the gateway takes the answer."""
+    """One question put to a person until the gateway takes the answer; an approval with its case."""
 
     def __init__(
-        self, question: Question, desk: Desk, shown: Screen, ask: Ask, call: Call | None = None
+        self, question: Question, desk: Taker, shown: Sayer, ask: Ask, case: Case | None = None
     ) -> None:
         self._question = question
-        self._call = call
+        self._case = case
         self._desk = desk
         self._screen = shown
         self._ask = ask
@@ -44,7 +55,7 @@ class Asking:
 
     def _content(self, only: set[str] | None) -> dict[str, Any]:
         if self._question.kind == "approval":
-            return decide(_case(self._question, self._call), self._ask, self._screen.say)
+            return decide(self._case or case_in(self._question, None), self._ask, self._screen.say)
         if self._question.kind == "url":
             visit(self._question, self._ask, self._screen.say)
             return {}
@@ -55,7 +66,7 @@ class Asking:
         try:
             self._desk.answer(self._question.id, action, content)
         except Stop as stop:
-            self._screen.say(stop.message)
+            self._screen.say(clean(stop.message))
             if stop.more.get("status") != 422 or action != "accept":
                 return None
             fields: Any = stop.more.get("fields") or ()
@@ -64,9 +75,17 @@ class Asking:
         return None
 
 
-def _case(question: Question, call: Call | None) -> Case:
+def case_in(question: Question, call: Call | None) -> Case:
+    """What an approval is about, as far as the facts of its call tell."""
     arguments = bytes(call.arguments) if call is not None and is_own(question) else b""
     return Case(question.message, why_asked(question), arguments)
+
+
+def question_of(asked: dict[str, Any]) -> Question:
+    """A question of the API as the one that was asked."""
+    body = asked.get("schema") or asked.get("params")
+    raw = msgspec.Raw(msgspec.json.encode(body)) if body else msgspec.Raw()
+    return Question(asked["id"], asked.get("key", ""), asked["kind"], asked["message"], raw)
 
 
 def _every(question: Question) -> set[str]:

@@ -102,7 +102,7 @@ def _paired(folders: "Folders", client: "Client | None", rotate: bool) -> list[s
 def _seen(client: "Client | None") -> dict[str, Any]:
     """What the gateway knows of browsers."""
     if client is None:
-        return {"gateway": None, "browsers": [], "plugins": []}
+        return {"gateway": None, "browsers": [], "plugins": [], "cdp": "", "troubles": []}
     links = {one["profile"]: one for one in client.get("/api/extension")["links"]}
     known = client.get("/api/tabs")
     browsers = [
@@ -113,7 +113,9 @@ def _seen(client: "Client | None") -> dict[str, Any]:
         }
         for one in known["browsers"]
     ]
-    return {"gateway": client.url, "browsers": browsers, "plugins": known["plugins"]}
+    troubles = client.get("/healthz").get("problems", [])
+    told = {"plugins": known["plugins"], "cdp": known["cdp"], "troubles": troubles}
+    return {"gateway": client.url, "browsers": browsers, **told}
 
 
 def _told(seen: dict[str, Any], rotated: bool) -> Iterator[str]:
@@ -122,7 +124,7 @@ def _told(seen: dict[str, Any], rotated: bool) -> Iterator[str]:
     yield f"extension {seen['version']} in {seen['folder']}"
     if rotated:
         yield "a new key is in force; browsers that were connected connect again by themselves"
-    if not any(one["version"] for one in connected):
+    if not connected and not seen["cdp"]:
         yield "to load it into Chrome, Chromium or Edge:"
         yield from (f"  {n}. {step.format(folder=seen['folder'])}" for n, step in enumerate(STEPS, 1))
         yield f"  for plugins also {SWITCH}"
@@ -130,7 +132,9 @@ def _told(seen: dict[str, Any], rotated: bool) -> Iterator[str]:
     for one in connected:
         yield from _browser(one, seen)
     if seen["gateway"] and not connected:
-        yield "no browser is connected"
+        where = f" at {seen['cdp']}" if seen["cdp"] else ""
+        yield f"no browser is {'attached' if where else 'connected'}{where}"
+    yield from (clean(f"  {one}") for one in seen["troubles"])
     for plugin in seen["plugins"]:
         why = f": {plugin['why']}" if plugin["why"] else ""
         yield clean(f"plugin {plugin['name']}: {plugin['state']}{why}")

@@ -3,22 +3,25 @@
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from afoot.cli.asking import ANSWERABLE, Asking
+from afoot.cli.asking import Asking, case_in
 from afoot.cli.desk import Desk, Local, Remote, Wanted
 from afoot.cli.ending import CANCELLED, CODES, INTERRUPTED, LOST, USAGE, Stop
 from afoot.cli.pump import Item, Pump, StopAsking
 from afoot.cli.screen import Screen, closing, screen
+from afoot.cli.signals import signals
 from afoot.cli.typed import pairs
 from afoot.core.call import Call, evolve, note
 from afoot.core.facts import Asked, Entry, Finished, Opened, Question
-from afoot.observe.terminal import lasting, reading, short, short_question
+from afoot.observe.row import PULSE_HZ
+from afoot.observe.scene import ANSWERABLE, Snapshot
+from afoot.observe.terminal import clean, lasting, reading, short, short_question
 from afoot.serve.view import ReadingEvent
 
 # Why a call is cancelled, by the signal that the command got.
@@ -82,18 +85,30 @@ class Following:
 
     def run(self, items: Iterator[Item]) -> int:
         """Follow to the end, and give the exit code. The first Ctrl-C cancels, the second leaves at once."""
-        with Pump(lambda: items) as pump, _interrupts(lambda number: self._signalled(number, pump)):
+        beside = self._desk.around if self._screen.is_live else None
+        with Pump(lambda: items, beside) as pump, signals(lambda number: self._signalled(number, pump)):
             try:
                 while (code := self._code()) is None:
                     self._turn(pump)
                     if self._interrupts and not self._is_told:
                         self._is_told = True
                         self._cancel()
+                self._tell_more()
                 return code
             except KeyboardInterrupt:
                 raise self._leave() from None
             except Stop as stop:
                 raise (stop if self._call is None else lost(self._call, stop)) from None
+
+    def _tell_more(self) -> None:
+        """Where a crash lies: right here nobody can look it up later, elsewhere it is in the history."""
+        end = self._call.end if self._call is not None else None
+        if self._call is None or end is None or end.failure is None:
+            return
+        if self._screen.is_live and not self._is_local and self._call.started is not None:
+            self._screen.say(f"its story: afoot log {short(self._call.id)}")
+        for line in end.failure.trace.splitlines() if self._is_local else ():
+            self._screen.say(f"| {clean(line)}")
 
     def _signalled(self, number: signal.Signals, pump: Pump[Item]) -> None:
         """Not raised where it hits, which may be in the midst of anything; only the second is."""
@@ -126,8 +141,9 @@ class Following:
         self._screen.say(f"{word}: cancelling the call; once more leaves at once")
 
     def _turn(self, pump: Pump[Item]) -> None:
-        for item in pump.take():
+        for item in pump.take(1 / PULSE_HZ if self._screen.is_live else None):
             self._take(item)
+        self._screen.tick()
         while self._asked and not self._interrupts and self._code() is None:
             self._answer(self._asked.pop(0), pump)
 
@@ -135,6 +151,9 @@ class Following:
         if item is None:
             if self._code() is None:
                 raise Stop(LOST, "the call's events ended before the call did")
+            return
+        if isinstance(item, Snapshot):
+            self._screen.around(item)
             return
         if isinstance(item, ReadingEvent):
             self._early = item
@@ -184,7 +203,7 @@ class Following:
         def ask(prompt: str) -> str | None:
             return self._line(prompt, question, pump)
 
-        asking = Asking(question, self._desk, self._screen, ask, self._call)
+        asking = Asking(question, self._desk, self._screen, ask, case_in(question, self._call))
         try:
             asking.run()
         except StopAsking:
@@ -197,7 +216,8 @@ class Following:
         assert call is not None
 
         def handle(item: Item | None) -> None:
-            print(file=sys.stderr)  # the prompt stands on this line
+            if not isinstance(item, Snapshot):
+                print(file=sys.stderr)  # the prompt stands on this line
             self._take(item)
 
         line = pump.line(lambda: question.id in call.open and not self._interrupts, handle)
@@ -251,17 +271,6 @@ def lost(call: Call, stop: Stop) -> Stop:
     )
     far = {"progress": latest.progress, "total": latest.total, "message": latest.message} if latest else None
     return Stop(LOST, text, call=call.id, last=far)
-
-
-@contextmanager
-def _interrupts(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Ctrl-C, and being told to stop, as a call of `handle` while the block lasts."""
-    before = {one: signal.signal(one, lambda number, _: handle(signal.Signals(number))) for one in REASONS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _desk(options: Options) -> AbstractContextManager[Desk]:

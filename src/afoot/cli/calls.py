@@ -14,11 +14,12 @@ from cyclopts import Parameter
 from afoot.cli.client import Client, connect, events, part
 from afoot.core.facts import Entry
 from afoot.observe import terminal
-from afoot.serve.view import ReadingEvent
+from afoot.observe.story import Read, story
 
 At = Annotated[str, Parameter(help="the gateway's URL; else the one that runs here")]
 Json = Annotated[bool, Parameter(help="print one JSON object a line")]
 
+BELOW = 10  # calls that one made, in its story
 WIDE = 120  # columns in which whole names have room
 _ANY_WIDTH = 10_000
 
@@ -64,21 +65,21 @@ def calls(
 
 
 def log(call: str, /, *, at: At = "", json: Json = False) -> int:
-    """Print a call's history: its facts, one a line, with the seconds since it was opened.
+    """Print a call's story: how it ended or stands, then what happened, with the seconds since it was opened.
 
     Args:
         call: the call's id, or its end
     """
     client = connect(at)
-    wide = width()
-    opened: float | None = None
-    for kind, item in _history(client, call):
-        if json:
-            print(dumped(kind))
-            continue
-        when = item.fact.at if isinstance(item, Entry) else item.reading.at
-        opened = when if opened is None else opened
-        print(terminal.cut(f"{when - opened:9.3f}  {_told(item)}", wide))
+    if json:
+        for one, _ in _history(client, call):
+            print(dumped(one))
+        return 0
+    items = [item for _, item in _history(client, call)]
+    found = client.get(f"/api/calls/{part(call)}")
+    made = client.get("/api/calls", parent=found["id"], limit=BELOW)["calls"] if found.get("children") else []
+    for line in story(items, found, made):
+        print(terminal.cut(line, width()))
     return 0
 
 
@@ -91,7 +92,11 @@ def cancel(call: str, /, *, reason: str = "", at: At = "", json: Json = False) -
     """
     body = {"reason": reason} if reason else {}
     told = connect(at).post(f"/api/calls/{part(call)}/cancel", body)
-    print(dumped(told) if json else f"{told['tool']} {terminal.short(told['id'])}: {told['state']}")
+    print(
+        dumped(told)
+        if json
+        else f"{terminal.clean(told['tool'])} {terminal.short(told['id'])}: {told['state']}"
+    )
     return 0
 
 
@@ -128,24 +133,15 @@ def _row(call: dict[str, Any]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _history(client: Client, call: str) -> Iterator[tuple[dict[str, Any], Entry | ReadingEvent]]:
+def _history(client: Client, call: str) -> Iterator[tuple[dict[str, Any], Entry | Read]]:
     """The past of a call: each event as it came, and as what it is."""
     for event in events(client.open("GET", f"/api/calls/{part(call)}/events?follow=no")):
         if event.event == "fact":
             yield {"event": "fact", **json.loads(event.data)}, msgspec.json.decode(event.data, type=Entry)
         elif event.event == "reading":
-            found = msgspec.json.decode(event.data, type=ReadingEvent)
-            yield {"event": "reading", **json.loads(event.data)}, found
-
-
-def _told(item: Entry | ReadingEvent) -> str:
-    if isinstance(item, Entry):
-        word, rest = terminal.told(item.fact)
-        return f"{word:<9} {rest}"
-    left_out = f" ({item.left_out} more before it)" if item.left_out else ""
-    return f"{'reading':<9} {terminal.reading(item.reading)}{left_out}"
+            yield {"event": "reading", **json.loads(event.data)}, msgspec.json.decode(event.data, type=Read)
 
 
 def dumped(thing: object) -> str:
-    """One object on one line."""
-    return json.dumps(thing, ensure_ascii=False)
+    """One object on one line; a terminal may show it, too."""
+    return terminal.escaped(json.dumps(thing, ensure_ascii=False))

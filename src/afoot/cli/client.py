@@ -30,6 +30,10 @@ class Client:
         given = urlencode({key: value for key, value in query.items() if value not in (None, "")})
         return self._answer("GET", f"{path}?{given}" if given else path)
 
+    def fetch(self, path: str) -> bytes:
+        """The body of an answer as it came; raises Stop."""
+        return self._body("GET", path)
+
     def post(self, path: str, body: object, silent_s: float = ANSWER_S) -> Any:
         """Have something done; raises Stop."""
         return self._answer("POST", path, body, silent_s)
@@ -46,6 +50,9 @@ class Client:
         return response
 
     def _answer(self, method: str, path: str, body: object = None, silent_s: float = ANSWER_S) -> Any:
+        return json.loads(self._body(method, path, body, silent_s))
+
+    def _body(self, method: str, path: str, body: object = None, silent_s: float = ANSWER_S) -> bytes:
         response = self._send(method, path, body, {}, silent_s)
         try:
             data = response.read()
@@ -53,13 +60,13 @@ class Client:
             raise self._gone(error) from None
         if response.status >= 400:
             raise _wrong(response.status, data)
-        return json.loads(data)
+        return data
 
     def _send(
         self, method: str, path: str, body: object, headers: dict[str, str], silent_s: float
     ) -> HTTPResponse:
         connection = self._connection()
-        sent = {"authorization": f"Bearer {self._token}", **headers}
+        sent = {"authorization": f"Bearer {self._token}", "afoot-surface": "terminal", **headers}
         data = None
         if body is not None:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -88,10 +95,10 @@ class Client:
 
 def connect(at: str = "") -> Client:
     """The gateway that is named by --at or AFOOT_URL, or that runs here; raises Stop."""
-    from afoot.state import running
+    from afoot.state import demo, running
 
     named = at or os.environ.get("AFOOT_URL", "")
-    address = running()
+    address = running() or demo()
     if not named:
         if address is None:
             raise Stop(
@@ -133,9 +140,9 @@ def part(name: str) -> str:
 
 def _own_token(url: str) -> str:
     """The token of the gateway that runs here, if that is the one meant: a secret goes nowhere else."""
-    from afoot.state import running
+    from afoot.state import demo, running
 
-    address = running()
+    address = running() or demo()
     if address is not None and urlsplit(address.mcp).netloc == urlsplit(url).netloc:
         return address.token
     raise Stop(USAGE, f"the token for {url} is not known here; set AFOOT_TOKEN")

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
@@ -14,14 +14,17 @@ from afoot.cli.ending import LOST, USAGE, Stop
 from afoot.cli.pump import Item
 from afoot.core.facts import Entry, Fact, Finished, Reading
 from afoot.errors import AfootError, AlreadyAnswered, IllegalFact, ToolError
+from afoot.observe.scene import Snapshot
 from afoot.serve.view import ReadingEvent
 
 T = TypeVar("T")
 Told = Fact | Reading
 RETRY_S = 5.0
+AROUND_S = 1.0
 
 _entry = msgspec.json.Decoder(Entry)
 _reading = msgspec.json.Decoder(ReadingEvent)
+_snapshot = msgspec.json.Decoder(Snapshot)
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -45,6 +48,10 @@ class Desk(Protocol):
     def answer(self, question: str, action: str, content: object) -> None: ...
 
     def cancel(self, call: str, reason: str) -> None: ...
+
+    def around(self) -> Iterator[Item]:
+        """What lives, again and again; another thread reads it."""
+        ...
 
 
 class Remote:
@@ -72,6 +79,9 @@ class Remote:
 
     def cancel(self, call: str, reason: str) -> None:
         self._client.post(f"/api/calls/{part(call)}/cancel", {"reason": reason})
+
+    def around(self) -> Iterator[Item]:
+        return _again(lambda: self._client.fetch("/api/snapshot"))
 
     def _items(self, call: str, response: Any) -> Iterator[Item]:
         """The call's events; a stream that is cut off is taken up again where it was."""
@@ -140,6 +150,17 @@ class Local:
 
         self._do(cancel())
 
+    def around(self) -> Iterator[Item]:
+        return _again(lambda: self._do(self._present()))
+
+    async def _present(self) -> bytes:
+        from afoot.serve.forecast import foreseen
+        from afoot.serve.view import encode
+
+        engine = self._gateway.engine
+        now = engine.clock.now()
+        return encode({"now": now, "calls": [foreseen(engine, live, now) for live in engine.calls()]})
+
     async def _find(self, name: str) -> Any:
         return self._gateway.engine.catalog.get(name)[1]
 
@@ -187,16 +208,29 @@ class Local:
             self._ready.set_exception(error)
 
     async def _serve(self) -> None:
+        import logging
+
         from msgspec.structs import replace
 
         from afoot.config import load
         from afoot.gateway import MEMORY, Gateway
 
+        logging.getLogger("afoot").addHandler(logging.NullHandler())  # the screen says what went wrong
         settings = replace(load(flags={"store": MEMORY}).settings, mcp_servers=[], servers={})
         async with Gateway(self._target, settings=settings) as gateway:
             await gateway.servers.settled(settings.start_limit_s)
             self._ready.set_result(gateway)
             await self._stop.wait()
+
+
+def _again(look: Callable[[], bytes]) -> Iterator[Snapshot]:
+    """What a look finds, once a second; where looking takes long, less often."""
+    pause_s = AROUND_S
+    while True:
+        time.sleep(pause_s)
+        began = time.monotonic()
+        yield _snapshot.decode(look())
+        pause_s = max(AROUND_S, 20 * (time.monotonic() - began))
 
 
 async def _next(following: AsyncIterator[Told]) -> Told:

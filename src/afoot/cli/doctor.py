@@ -23,10 +23,12 @@ def doctor(
     """Check that everything is in place; exits 1 if anything fails."""
     import msgspec
 
+    from afoot.observe.terminal import escaped
+
     worst = 0
     for one in check_up(config):
         worst = max(worst, int(one.state == "fail"))
-        print(msgspec.json.encode(one).decode() if json else line(one), flush=True)
+        print(escaped(msgspec.json.encode(one).decode()) if json else line(one), flush=True)
     return worst
 
 

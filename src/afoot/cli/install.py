@@ -74,10 +74,12 @@ def _difference(plan: "Plan", wish: "Wish") -> str:
 
 
 def _print_words(plan: "Plan", difference: str, options: Options) -> None:
+    from afoot.observe.terminal import clean
+
     if difference:
-        print(difference)
+        print(clean(difference, keep="\n\t"))
     for line in _words(plan, options):
-        print(line, file=sys.stderr)
+        print(clean(line, keep="\n"), file=sys.stderr)
 
 
 def _words(plan: "Plan", options: Options) -> list[str]:

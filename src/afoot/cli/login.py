@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from afoot.cli.calls import At, Json, dumped
 from afoot.cli.client import Client, connect, part
 from afoot.cli.ending import FAILED, Stop
+from afoot.observe.terminal import clean
 
 BEGIN_S = 90.0  # the server may have to be started, and its authorization server asked
 
@@ -99,7 +100,7 @@ async def _alone(name: str, port: int, browser: bool) -> dict[str, Any]:
 
 def _show(url: str, browser: bool) -> None:
     """Where to go, and there, if there is a browser. The address is somebody else's: only the web counts."""
-    print(f"Log in here:\n  {url}", file=sys.stderr, flush=True)
+    print(f"Log in here:\n  {clean(url)}", file=sys.stderr, flush=True)
     if browser and urlsplit(url).scheme in ("http", "https"):
         import webbrowser
 

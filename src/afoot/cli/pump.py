@@ -14,21 +14,29 @@ from typing import Generic, Self, TypeVar
 
 from afoot.cli.ending import LOST, Stop
 from afoot.core.facts import Entry
+from afoot.observe.scene import Snapshot
 from afoot.serve.view import ReadingEvent
 
-Item = Entry | ReadingEvent
+Item = Entry | ReadingEvent | Snapshot
 T = TypeVar("T")
+MOST = 1000  # items that wait; the source waits with the rest
 CALM_S = 0.5  # between what is to be approved and the first key that counts
 
 
 class Pump(Generic[T]):
-    """Runs an iterator of items in a thread; `take` waits for them, and for a line of stdin if asked."""
+    """Runs an iterator of items in a thread; `take` waits for them, and for a line of stdin if asked.
 
-    def __init__(self, source: Callable[[], Iterator[T]]) -> None:
+    `beside`: another iterator, whose end or failure is no news.
+    """
+
+    def __init__(
+        self, source: Callable[[], Iterator[T]], beside: Callable[[], Iterator[T]] | None = None
+    ) -> None:
         self._source = source
+        self._beside = beside
         self._items: deque[T | Stop | None] = deque()
+        self._room = threading.Semaphore(MOST)
         self._reader, self._writer = os.pipe()
-        self._thread = threading.Thread(target=self._run, daemon=True, name="afoot-pump")
         self._typed = b""
         self._woken = -1
 
@@ -36,7 +44,8 @@ class Pump(Generic[T]):
         # A signal wakes whoever waits here, whichever thread the system has it interrupt.
         os.set_blocking(self._writer, False)
         self._woken = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self._thread.start()
+        for run in (self._run, self._run_beside):
+            threading.Thread(target=run, daemon=True, name="afoot-pump").start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -44,10 +53,15 @@ class Pump(Generic[T]):
         os.close(self._reader)
         # The thread may still want to write; it finds the pipe closed and ends.
 
-    def take(self) -> Iterator[T | None]:
-        """Wait, then give what has come; None is the end. Raises Stop if the source failed."""
-        select.select([self._reader], (), ())
-        yield from self._come()
+    def fileno(self) -> int:
+        """Ready to read when something has come."""
+        return self._reader
+
+    def take(self, wait_s: float | None = None) -> Iterator[T | None]:
+        """Wait, so long at most, then give what has come; None is the end. Raises Stop if it failed."""
+        ready, _, _ = select.select([self._reader], (), (), wait_s)
+        if ready:
+            yield from self._come()
 
     def poke(self) -> None:
         """Wake whoever waits, with nothing to take."""
@@ -83,6 +97,7 @@ class Pump(Generic[T]):
         os.read(self._reader, 4096)
         while self._items:
             item = self._items.popleft()
+            self._room.release()
             if isinstance(item, Stop):
                 raise item
             yield item
@@ -97,7 +112,13 @@ class Pump(Generic[T]):
         except BaseException as error:
             self._put(Stop(LOST, f"following the call failed: {error}"))
 
+    def _run_beside(self) -> None:
+        with contextlib.suppress(Exception):
+            for item in self._beside() if self._beside is not None else ():
+                self._put(item)
+
     def _put(self, item: T | Stop | None) -> None:
+        self._room.acquire()
         self._items.append(item)
         with contextlib.suppress(OSError):
             os.write(self._writer, b".")

@@ -1,14 +1,15 @@
 """How a call is shown while it runs: a live bar in a terminal, lines in a pipe, JSON for programs."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import islice
+from typing import Any, Protocol
 
 import msgspec
 
+from afoot.cli.canvas import Region, is_terminal, painted
 from afoot.core.call import Call
 from afoot.core.facts import (
     Admitted,
@@ -27,35 +28,41 @@ from afoot.core.facts import (
     Started,
 )
 from afoot.observe.eta import Eta
+from afoot.observe.row import KINDS, Line, alone, columns, kind_of
+from afoot.observe.scene import Node, Scene, Snapshot
+from afoot.observe.story import ended
+from afoot.observe.table import tree
 from afoot.observe.terminal import (
-    amount,
     clean,
     content,
-    cut,
-    lasting,
-    left,
-    name,
+    escaped,
     plain,
     reading,
     short,
     short_question,
     told,
-    why,
 )
 from afoot.serve.view import encode, full, view
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
 EVERY_S = 1.0  # between two lines of readings in a pipe
+CLOCKS = ("idle", "ceiling", "answer", "queue")  # they end a call in the same breath
+BELOW = 6  # lines for the calls below one
 
 
 class Screen(Protocol):
     """Shows one call. Results go to stdout, everything else to stderr."""
 
+    is_live: bool  # whether it moves by itself, and shows the calls below
+
     def fact(self, call: Call, fact: Fact) -> None: ...
 
     def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None: ...
+
+    def around(self, found: Snapshot) -> None:
+        """What else lives, and what is expected of it."""
+        ...
+
+    def tick(self) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -66,13 +73,13 @@ def screen(as_json: bool) -> Screen:
     """The screen that fits where we are."""
     if as_json:
         return Lines()
-    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return Bar()
-    return Plain()
+    return Bar() if is_terminal(sys.stderr) else Plain()
 
 
 class Lines:
     """One JSON object a line: the call after each event, and what the event was."""
+
+    is_live = False
 
     def fact(self, call: Call, fact: Fact) -> None:
         if not isinstance(fact, Released):
@@ -84,6 +91,12 @@ class Lines:
         shown = msgspec.structs.replace(view(call, reading.at), eta=eta)
         self._print({**_plain(shown), "event": "reading"})
 
+    def around(self, found: Snapshot) -> None:
+        pass
+
+    def tick(self) -> None:
+        pass
+
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
@@ -91,11 +104,13 @@ class Lines:
         pass
 
     def _print(self, thing: dict[str, Any]) -> None:
-        print(encode(thing).decode(), flush=True)
+        print(escaped(encode(thing).decode()), flush=True)
 
 
 class Plain:
     """Plain lines: every fact that matters, and a reading a second; the last one always."""
+
+    is_live = False
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -115,6 +130,12 @@ class Plain:
             self._next = now + EVERY_S
             self._flush()
 
+    def around(self, found: Snapshot) -> None:
+        pass
+
+    def tick(self) -> None:
+        pass
+
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
@@ -128,93 +149,70 @@ class Plain:
 
 
 class Bar:
-    """A live bar at the bottom of the terminal, lines above it."""
+    """A live bar at the bottom of the terminal, the calls below it, lines above."""
+
+    is_live = True
 
     def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-        self._progress: Progress | None = None
-        self._began = time.monotonic()
+        self._region = Region(sys.stderr)
+        self._node: Node | None = None
+        self._is_hidden = False  # while a person types
+        self._clock = 0.0  # the gateway's clock less ours
 
     def fact(self, call: Call, fact: Fact) -> None:
         if isinstance(fact, Finished):
             self.close()
-        for text in lines(call, fact):
-            self.say(text)
+        for number, text in enumerate(lines(call, fact)):
+            mark = _marked(call, fact) if not number else []
+            self._region.say(f"{painted(mark)}{text}")
         if isinstance(fact, Finished):
             show_result(fact)
-        elif isinstance(fact, Opened | Started | Answered):
-            self._show(call)
-        elif isinstance(fact, Reported | CancelRequested):
-            self._update(call)
+            return
+        self._node = self._node or Node(call)
+        self._is_hidden = False
+        self._draw()
 
     def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None:
-        self._update(call, eta)
+        if self._node is not None:
+            self._node.eta, self._node.said, self._node.stalled = eta, reading.at, False
+        self.tick()
+
+    def around(self, found: Snapshot) -> None:
+        scene = Scene()
+        scene.begin(found)
+        self._clock = found.now - time.time()
+        node = self._node
+        if node is not None and (seen := scene.calls.get(node.call.id)) is not None:
+            seen.call = node.call  # its own stream knows it better
+            self._node = seen
+
+    def tick(self) -> None:
+        if self._region.is_due():
+            self._draw()
 
     def say(self, text: str) -> None:
-        self._console.print(text)
+        self._region.say(text)
 
     def close(self) -> None:
         """Take the bar away, for the end or for a person who is to type."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+        self._is_hidden = True
+        self._region.clear()
 
-    def _show(self, call: Call) -> None:
-        if call.open or call.is_finished:
-            return
-        if self._progress is None:
-            self._progress = bars(self._console)
-            self._progress.add_task(name(call.opened.tool), **shown(call))
-            self._progress.start()
-        self._update(call)
+    def _draw(self) -> None:
+        if self._node is not None and not self._is_hidden:
+            self._region.draw(list(self._lines(self._node)))
 
-    def _update(self, call: Call, eta: Eta | None = None) -> None:
-        if self._progress is not None:
-            self._progress.update(self._progress.task_ids[0], **shown(call, eta))
+    def _lines(self, node: Node) -> Iterator[Line]:
+        now, wide = time.time() + self._clock, self._region.wide()
+        yield alone(node, now, wide)
+        for line, _ in islice(tree(node, now, columns(wide)), 1, 1 + BELOW):
+            yield line
 
 
-def bars(console: Any) -> "Progress":
-    """Bars of calls, one a line; fits 80 columns."""
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.table import Column
-
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=18),
-        TextColumn("{task.fields[amount]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn(
-            "{task.fields[message]}",
-            markup=False,
-            table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
-        ),
-        console=console,
-        transient=True,
-        expand=True,
-    )
-
-
-def shown(call: Call, eta: Eta | None = None) -> dict[str, Any]:
-    """What a bar shows of a call."""
-    latest = call.latest
-    message = "cancelling" if call.cancel else _awaited(call) if call.open else ""
-    if latest is None:
-        return {"total": None, "completed": 0, "amount": "", "message": message or left(eta)}
-    said = "; ".join(part for part in (left(eta), latest.message or "") if part)
-    return {
-        "total": latest.total,
-        "completed": latest.progress or 0,
-        "amount": amount(latest.progress, latest.total),
-        "message": message or cut(said, 200),
-    }
-
-
-def _awaited(call: Call) -> str:
-    is_approval = any(one.kind == "approval" for one in call.open.values())
-    return "waiting for approval" if is_approval else "waiting for an answer"
+def _marked(call: Call, fact: Fact) -> Line:
+    """The shape before a line that matters most."""
+    kind = "waiting" if isinstance(fact, Asked) else kind_of(call) if isinstance(fact, Finished) else ""
+    return [(f"{KINDS[kind][0]} ", KINDS[kind][1])] if kind else []
 
 
 def lines(call: Call, fact: Fact) -> Iterator[str]:
@@ -239,10 +237,10 @@ def lines(call: Call, fact: Fact) -> Iterator[str]:
             yield f"question {short_question(question.id)}: {clean(question.message) or question.kind}"
         case Answered():
             yield f"answered: {told(fact)[1]}"
-        case CancelRequested():
+        case CancelRequested() if fact.by not in CLOCKS:
             yield f"cancelling: {clean(fact.reason)}"
         case Finished():
-            yield from _ended(call, fact)
+            yield from ended(call, fact)
         case _:
             return
 
@@ -253,18 +251,6 @@ def show_result(end: Finished) -> None:
         for text in content(end.result):
             print(text)
         sys.stdout.flush()
-
-
-def _ended(call: Call, end: Finished) -> Iterator[str]:
-    outcome = end.outcome.replace("_", " ")
-    after = f"after {lasting(end.at - call.opened.at)}"
-    if end.failure is not None:
-        yield f"{outcome} {after}: {why(end)}"
-        if end.failure.retryable:
-            wait = end.failure.retry_after_s
-            yield f"it may be tried again{f' in {lasting(wait)}' if wait else ''}"
-    else:
-        yield f"{outcome} {after}"
 
 
 def _plain(thing: object) -> dict[str, Any]:

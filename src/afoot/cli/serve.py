@@ -73,10 +73,10 @@ def _started(options: Options, address: "Address", site: "Site") -> None:
     from msgspec.structs import replace
 
     # A code, not the token: what stands in a URL may be seen by others.
-    address = replace(address, console=_link(address, site))
+    address = replace(address, console=link(address, site))
     print(json.encode(address).decode() if options.json else welcome(address, site), flush=True)
     if options.open:
-        _open(_link(address, site))
+        _open(link(address, site))
 
 
 def welcome(address: "Address", site: "Site") -> str:
@@ -91,6 +91,7 @@ def welcome(address: "Address", site: "Site") -> str:
         f"  MCP      {address.mcp}",
         f"  console  {address.console}",
         f"  pid      {address.pid}",
+        *([f"  others   {site.public}/mcp"] if site.public not in ("", site.url) else []),
         "type in another terminal:",
         *(f"  {myself()} {line}" for line in ("tools", _example(tools[0]) if tools else "status", "watch")),
         "Ctrl-C stops it.",
@@ -98,7 +99,7 @@ def welcome(address: "Address", site: "Site") -> str:
     return "\n".join(lines)
 
 
-def _link(address: "Address", site: "Site") -> str:
+def link(address: "Address", site: "Site") -> str:
     """A fresh link to the console: it logs one browser in, once."""
     assert site.admission is not None
     return f"{address.console.partition('#')[0]}#login={site.admission.code()[0]}"

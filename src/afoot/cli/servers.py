@@ -80,9 +80,9 @@ def remove(name: str, /, *, at: At = "", json: Json = False) -> int:
         name: which server
     """
     told = connect(at).delete(f"/api/servers/{part(name)}")
-    print(dumped(told) if json else f"removed {told['removed']}")
+    print(dumped(told) if json else f"removed {clean(told['removed'])}")
     if told["note"] and not json:
-        print(told["note"], file=sys.stderr)
+        print(clean(told["note"]), file=sys.stderr)
     return 0
 
 
@@ -95,7 +95,7 @@ def logs(name: str, /, *, limit: int = 100, at: At = "", json: Json = False) -> 
         limit: at most so many lines
     """
     for line in connect(at).get(f"/api/servers/{part(name)}/logs", limit=limit)["lines"]:
-        print(dumped(line) if json else f"{moment(line['at'])}  {line['text']}")
+        print(dumped(line) if json else f"{moment(line['at'])}  {clean(line['text'])}")
     return 0
 
 
@@ -129,7 +129,7 @@ def _told(one: dict[str, Any], json: bool) -> None:
         print(dumped(one))
         return
     pid = f", pid {one['pid']}" if one["pid"] else ""
-    print(f"{one['name']}: {_state(one)}{pid}")
+    print(clean(f"{one['name']}: {_state(one)}{pid}"))
     if one["error"]:
         print(f"  {clean(one['error'])}")
     lines = {
@@ -142,4 +142,4 @@ def _told(one: dict[str, Any], json: bool) -> None:
     }
     for word, text in {**lines, **{what: str(times) for what, times in one["counted"].items()}}.items():
         if text:
-            print(f"  {word}: {clean(text)}")
+            print(clean(f"  {word}: {text}"))

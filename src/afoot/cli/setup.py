@@ -29,6 +29,8 @@ WORDS = {
     "caller_limits": "seconds that clients wait at most, by their names",
     "caller_limit_s": "seconds that all other clients wait at most",
     "linger_s": "seconds that a gateway started by `afoot connect` stays when nobody needs it",
+    "task_after_s": "seconds; a tool that usually takes longer becomes a task for callers that can; 0: none",
+    "task_ttl_s": "seconds after its end that a task can be asked for",
     "approval": "auto, or ask: the default for all tools; empty: as each tool is",
     "policy": "empty, or careful: everything is asked about but what is known to be read-only",
     "ask_by": "caller, operator or both: who is asked; empty: the caller if it can be asked",
@@ -49,11 +51,17 @@ WORDS = {
     "max_questions": "questions in one call",
     "history": "best-effort, or required: no new calls while it cannot be written",
     "durable": "normal, or full: survives a power cut, and is slower",
+    "retain": "how long calls are kept, as a [retain] table with days, calls, bytes",
+    "record_wire": "true keeps what is said on the wires of the newest calls, without secrets",
+    "redact": "what counts as a secret, as a [redact] table with names, keep, values",
     "mcp_token": "a secret that MCP clients must send; empty: none is needed on loopback",
     "allow_origins": "web origins that may speak to /mcp",
     "allow_hosts": "further Host headers that mean this gateway",
+    "quota": "what callers may use, as [quota.CALLER] tables with calls, cpu_s, per_s, concurrent",
+    "access": "who else may come in, as an [access] table with required, tls_cert, public_url, issuer, …",
     "mcp_servers": "files of other hosts with MCP servers in them, as mcp.json",
     "hooks": "what is run before, while and after calls, as [[hooks]] tables",
+    "otel": "telemetry by OpenTelemetry, as an [otel] table with endpoint, headers, service_name",
     "browser": "browser tabs as tools, as a [browser] table with cdp, plugins, link_grace_s, …",
     "servers": "MCP servers, as [servers.NAME] tables with command or url; and limits by server",
     "tools": "limits and approval by tool, as [tools.NAME] tables with idle_s, approval, …",
@@ -64,6 +72,7 @@ _SECRETS = ("env", "headers")  # tables with secrets in them
 EXAMPLES = {
     "servers": ('# command = "npx"', '# args = ["-y", "some-mcp-server"]'),
     "tools": ("# idle_s = 60.0",),
+    "quota": ("# calls = 100",),
 }
 TOOLS = '''"""Tools to start from: `afoot serve tools.py`, then `afoot call count n=20`."""
 
@@ -151,7 +160,7 @@ def template() -> str:
         lines.append(f"# {WORDS.get(key, key)}")
         if key == "targets":
             lines += ['targets = ["tools.py"]', ""]
-        elif key in ("servers", "tools"):
+        elif key in EXAMPLES:
             lines += [f"# [{key}.NAME]", *EXAMPLES[key], ""]
         else:
             lines += [f"# {key} = {_toml(value)}" if value is not None else f"# {key} = 600.0", ""]

@@ -4,7 +4,7 @@ import json as json_module
 from collections.abc import Iterator
 from typing import Any
 
-from afoot.cli.calls import At, Json, table, width
+from afoot.cli.calls import At, Json, dumped, table, width
 from afoot.cli.client import connect, part
 from afoot.cli.typed import described
 from afoot.observe.terminal import clean, cut
@@ -20,7 +20,7 @@ def tools(name: str = "", /, *, at: At = "", json: Json = False) -> int:
     found = [client.get(f"/api/tools/{part(name)}")] if name else client.get("/api/tools")["tools"]
     for tool in found:
         if json:
-            print(json_module.dumps(tool, ensure_ascii=False))
+            print(dumped(tool))
         elif name:
             _show(tool)
         else:
@@ -40,24 +40,21 @@ def status(*, at: At = "", json: Json = False) -> int:
     asks = sum(len(call["questions"]) for call in living)
     if json:
         told = {
-            "url": client.url,
-            "mcp": f"{client.url}/mcp",
-            **health,
-            "live": len(living),
-            "questions": asks,
-            "servers": behind["servers"],
-            "browsers": tabs["browsers"],
-        }
+            "url": client.url, "mcp": f"{client.url}/mcp", **health, "live": len(living), "questions": asks,
+            "servers": behind["servers"], "browsers": tabs["browsers"],
+        }  # fmt: skip
         print(json_module.dumps(told))
         return 0
     print(f"afoot {health['version']} at {client.url}: {health['status']}")
+    if health.get("public"):
+        print(f"  for others at {clean(health['public'])}")
     if health.get("why"):
-        print(f"  history: {health['why']}")
+        print(f"  history: {clean(health['why'])}")
     print(f"  {_count(len(living), 'live call')}, {_count(asks, 'open question')}")
     for line in (*_told(behind, health.get("problems", [])), *_browsers(tabs)):
         print(cut(f"  {line}", width()))
     for what, times in health.get("counted", {}).items():
-        print(f"  {what}: {times}")
+        print(f"  {clean(what)}: {times}")
     for line in table(living, width() - 2) if living else ():
         print(f"  {line}")
     return 0
@@ -110,4 +107,4 @@ def _show(tool: dict[str, Any]) -> None:
     idle = f"{limits['idle_s']:g} s" if limits["idle_s"] is not None else "none"
     idle += " (once it has reported)" * tool["patient"]
     print(f"  limits: idle {idle}, ceiling {limits['ceiling_s']:g} s, answer {limits['answer_s']:g} s")
-    print(f"  server: {tool['server']}; approval: {tool['approval']}")
+    print(f"  server: {clean(tool['server'])}; approval: {tool['approval']}")

@@ -1,17 +1,22 @@
 """`afoot watch`: everything live, or one call to its end; leaving it changes nothing."""
 
 import json as json_module
-import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from afoot.cli.calls import At, Json
+from afoot.cli.calls import At, Json, dumped
+from afoot.cli.canvas import Canvas, is_terminal
 from afoot.cli.client import Client, connect, events, part
 from afoot.cli.ending import LOST, Stop
 from afoot.cli.pump import Pump
-from afoot.cli.wall import Bars, Lines, Wall
+from afoot.cli.wall import Lines
 from afoot.wire.sse import Event
+
+if TYPE_CHECKING:
+    from afoot.cli.board import Away
 
 RETRY_S = 5.0
 
@@ -28,9 +33,9 @@ def watch(call: str = "", /, *, at: At = "", json: Json = False) -> int:
     try:
         if json:
             for event in _feed(client):
-                print(json_module.dumps({"event": event.event, **json_module.loads(event.data)}), flush=True)
+                print(dumped({"event": event.event, **json_module.loads(event.data)}), flush=True)
         else:
-            _everything(client)
+            _everything(client, at)
     except KeyboardInterrupt:
         return 0
     return 0
@@ -49,20 +54,42 @@ def _one(client: Client, call: str, as_json: bool) -> int:
         return following.run(desk.follow(found["id"]))
 
 
-def _everything(client: Client) -> None:
-    is_live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    wall = Wall(Bars() if is_live else Lines())
-    try:
-        if is_live and sys.stdin.isatty():
-            from afoot.cli.attending import attend
+def _everything(client: Client, at: str) -> None:
+    if not is_terminal(sys.stdout):
+        lines = Lines()
+        for event in _feed(client):
+            lines.show(event)
+        return
+    from afoot.cli.attending import attend
+    from afoot.cli.board import Board, board
+    from afoot.cli.keyboard import Keyboard
 
-            with Pump(lambda: _feed(client)) as pump:
-                attend(client, wall, pump)
-        else:
-            for event in _feed(client):
-                wall.show(event)
-    finally:
-        wall.view.close()
+    def make(stack: ExitStack) -> Board:
+        pump = stack.enter_context(Pump(lambda: _always(at)))
+        keys = stack.enter_context(Keyboard()) if sys.stdin.isatty() else None
+        return Board(stack.enter_context(Canvas(sys.stdout)), keys, pump, client.url)
+
+    with board(make) as made:
+        attend(made, at)
+
+
+def _always(at: str) -> "Iterator[Event | Away]":
+    """Everything that happens, for ever: a gateway that goes is waited for, wherever it comes back."""
+    from afoot.cli.board import Away
+
+    last = ""
+    while True:
+        try:
+            response = connect(at).open("GET", "/api/events", last=last)
+            yield Away("")
+            for event in events(response):
+                last = event.id or last
+                yield event
+        except Stop as stop:
+            if not last or stop.more.get("status", 503) not in (500, 503):
+                raise
+        yield Away("the gateway does not answer; trying again")
+        time.sleep(0.3)
 
 
 def _feed(client: Client) -> Iterator[Event]:

@@ -66,6 +66,7 @@ class Call(Struct, eq=False):
     cancel: CancelRequested | None = None
     end: Finished | None = None
     released: Released | None = None
+    cpu_s: float = 0.0  # processor time, where it runs in a process of its own
 
     @property
     def is_finished(self) -> bool:
@@ -169,7 +170,8 @@ def evolve(call: Call, fact: Fact) -> None:
         case Amended() | Admitted() | Hindered():
             _keep(call, fact)
         case Started():
-            call.spent_s += 0.0 if call.since is None else fact.at - call.since
+            spent_s = call.spent_s if call.since is None else call.spent_s + fact.at - call.since
+            call.spent_s = spent_s if fact.spent_s is None else fact.spent_s
             call.started = fact.at if call.started is None else call.started
             call.begun = call.begun or (call.attempt > 0 and not fact.unsent)
             call.state, call.attempt, call.heard = State.RUNNING, fact.attempt, fact.at
@@ -183,14 +185,13 @@ def evolve(call: Call, fact: Fact) -> None:
         case Answered():
             _answer(call, fact)
         case CancelRequested():
-            call.cancel = fact
-            call.state = State.CANCELLING
+            call.cancel, call.state = fact, State.CANCELLING
         case Finished():
             call.spent_s += 0.0 if call.since is None else fact.at - call.since
-            call.state, call.end, call.since = State.FINISHED, fact, None
+            call.state, call.end, call.since, call.cpu_s = State.FINISHED, fact, None, fact.cpu_s
             call.open.clear()
         case Released():
-            call.released = fact
+            call.released, call.cpu_s = fact, max(call.cpu_s, fact.cpu_s)
 
 
 def _keep(call: Call, fact: Amended | Admitted | Hindered) -> None:

@@ -48,6 +48,8 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     action: str = "accept"
     content: Raw = NOTHING
     by: str = "caller"
+    surface: str = ""  # of the operator's: console, terminal, panel, api, python
+    who: str = ""  # of the operators it was: a browser's session, or whose token
 
 
 class Result(Struct, frozen=True, omit_defaults=True):
@@ -73,6 +75,15 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     trace: str = ""  # for the history and the log; never on the wire
 
 
+class Trace(Struct, frozen=True, omit_defaults=True):
+    """The trace a call is part of, in the words of the W3C: what its caller sent, or that it begins here."""
+
+    parent: str = ""  # traceparent
+    state: str = ""
+    baggage: str = ""
+    begins: bool = False
+
+
 class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     """Somebody called a tool."""
 
@@ -90,6 +101,9 @@ class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     approval: str = "auto"  # auto, allowlist, ask
     trusted: bool = True  # whether what the tool says of itself counts
     rerun_of: str = ""  # the call that somebody wanted once more
+    key: str = ""  # by which its caller would mean this very call again
+    task: bool = False  # whether it may be found again as a task
+    trace: Trace | None = None
 
 
 class Amended(Struct, frozen=True, omit_defaults=True, tag="amended"):
@@ -115,6 +129,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     where: str = ""
     unsent: bool = False  # the attempt before never had the request
     why: str = ""  # what ended the attempt before
+    spent_s: float | None = None  # on the clock before, over all attempts; None: all since they began
 
 
 class Reported(Struct, frozen=True, omit_defaults=True, tag="reported"):
@@ -169,6 +184,7 @@ class CancelRequested(Struct, frozen=True, omit_defaults=True, tag="cancel_reque
     at: float
     by: str  # caller, operator, parent, disconnect, shutdown, idle, ceiling, answer
     reason: str
+    who: str = ""  # of the operators it was, if that is known
 
 
 class Finished(Struct, frozen=True, omit_defaults=True, tag="finished"):
@@ -178,6 +194,7 @@ class Finished(Struct, frozen=True, omit_defaults=True, tag="finished"):
     outcome: str  # ok, failed, refused, cancelled, timed_out, lost, uncertain
     result: Result | None = None
     failure: Failure | None = None
+    cpu_s: float = 0.0  # processor time, where it ran in a process of its own
 
 
 class Released(Struct, frozen=True, omit_defaults=True, tag="released"):
@@ -185,6 +202,7 @@ class Released(Struct, frozen=True, omit_defaults=True, tag="released"):
 
     at: float
     how: str = "stopped"  # stopped, grace
+    cpu_s: float = 0.0  # all of it: what was told to stop may have gone on
 
 
 Fact = (

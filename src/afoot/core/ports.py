@@ -1,12 +1,13 @@
 """What the engine needs of the world, as Protocols: a clock, a journal, providers and their runs."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from msgspec import Raw, Struct
 
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Entry, Limits, Question, Result, Sample
+from afoot.core.redact import USUAL
 
 
 class Handle(Protocol):
@@ -47,7 +48,11 @@ class Tool(Struct, frozen=True):
     address: str = ""  # how settings may call it besides: ORIGIN/NAME
     gone: bool = False  # known, so that a call is told why it cannot run; offered no more
     starts: bool = False  # whether what runs it may have to be started first
+    task: str = ""  # forbidden, optional, required; empty: by how long it usually takes
+    on_disconnect: str = "cancel"  # or detach: it runs on for nobody
+    join: str = ""  # or same-arguments: who asks for the same again gets the call that runs for nobody
     plain: bool = True  # whether it starts at once: no approval, no slot, nothing to start
+    suspects: Callable[[Raw], object] = USUAL.scan(NOTHING)  # None: no secret in these arguments (S4)
 
 
 class Report(Struct, frozen=True):
@@ -59,6 +64,12 @@ class Report(Struct, frozen=True):
     data: Raw = NOTHING
     partial: Raw = NOTHING
     checkpoint: Raw = NOTHING
+
+
+class Tapes(Protocol):
+    """Takes down what is said on the wires of calls, where that is wanted."""
+
+    def add(self, call: str, side: str, way: str, message: bytes) -> None: ...
 
 
 class Run(Protocol):
@@ -77,7 +88,15 @@ class Run(Protocol):
     def cancelled(self) -> str | None: ...
 
     @property
+    def tapes(self) -> Tapes | None: ...
+
+    @property
     def resumed_from(self) -> Raw: ...
+
+    @property
+    def trace(self) -> dict[str, str]:
+        """What other servers are told of the trace that this is part of, for the `_meta` (V3)."""
+        ...
 
     def report(self, progress: float | None, total: float | None, message: str | None) -> None: ...
 
@@ -99,6 +118,10 @@ class Run(Protocol):
 
     def hindered(self, by: str, hint: str) -> None:
         """Something slows it or stops it, and what to do about that; nothing: no more."""
+        ...
+
+    def spent(self, cpu_s: float) -> None:
+        """So many more seconds of processor time were used, in a process of its own."""
         ...
 
     def call(self, tool: str, arguments: Raw, weight: float) -> Awaitable[Result]:
@@ -155,6 +178,17 @@ class Query(Struct, frozen=True, omit_defaults=True):
     caller: str = ""
     before: float | None = None
     limit: int = 100
+    parent: str = ""
+
+
+class Purge(Struct, frozen=True):
+    """Which calls of the history are to go: by one of these. One that has not ended never goes (H6)."""
+
+    calls: Sequence[str] = ()
+    before: float | None = None  # opened and ended before
+    keep: int | None = None  # all but so many, the newest
+    most_bytes: int | None = None  # the oldest, until the history is no larger
+    spare: Set[str] = frozenset()  # these never
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
@@ -173,6 +207,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     message: str | None = None
     started: float | None = None
     approved: str = ""  # user, allowlist, auto, none; empty: nobody wrote it down
+    parent: str = ""  # the call that made it
 
 
 class Batch(Struct):
@@ -207,5 +242,13 @@ class Journal(Protocol):
     def find(self, query: Query) -> Awaitable[list[Row]]: ...
 
     def unfinished(self) -> Awaitable[list[str]]: ...
+
+    def children(self, call: str) -> Awaitable[tuple[int, int]]:
+        """How many calls that are over a call has made, and how many of them did not end well."""
+        ...
+
+    def purge(self, rule: Purge) -> Awaitable[int]:
+        """Take out some calls that are to go; gives how many, 0 when all have gone. Raises StoreError."""
+        ...
 
     def close(self) -> Awaitable[None]: ...

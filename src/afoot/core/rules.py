@@ -122,7 +122,7 @@ def _fired(call: Call, tick: Tick) -> tuple[Fact, ...]:
     failure = Failure(message, "timeout", f"{clock}_limit", retryable=call.is_safe, clock=clock)
     return (
         CancelRequested(tick.now, by=clock, reason=message),
-        Finished(tick.now, "timed_out", failure=explained(call, failure, tick.now)),
+        Finished(tick.now, "timed_out", None, explained(call, failure, tick.now), call.cpu_s),
     )
 
 
@@ -136,7 +136,7 @@ def _first_clock(call: Call, heard: float) -> tuple[float, str] | None:
     if call.state is State.QUEUED:
         if call.admitted is not None:
             return call.admitted.at + limits.start_s, "start"
-        return max(call.opened.at, call.heard) + limits.queue_s, "queue"
+        return (call.heard or call.opened.at) + limits.queue_s, "queue"
     since = call.since if call.since is not None else call.heard
     ceiling = since + limits.ceiling_s - call.spent_s, "ceiling"
     if limits.idle_s is None or call.is_patient:

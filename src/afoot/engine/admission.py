@@ -12,6 +12,7 @@ from afoot.engine.approval import approve
 from afoot.engine.deadlines import arm
 from afoot.engine.endings import failed, told
 from afoot.engine.live import Live, supervise
+from afoot.engine.submission import kept
 from afoot.errors import RunnerDied, ToolError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ async def admit(engine: "Engine", live: Live) -> None:
     try:
         arm(live, engine.clock, engine.tick)
         # What was asked for may not change any more (A6): the hooks have seen it, before a restart.
-        if engine.hooks is not None and not live.call.questions:
+        if engine.hooks is not None and not (live.call.questions or live.call.attempt or live.call.amended):
             await _amend(engine, live)
         if live.call.opened.approval != "auto":
             await approve(engine, live)
@@ -38,7 +39,7 @@ async def admit(engine: "Engine", live: Live) -> None:
         outcome = "refused" if error.category == "refused" else "failed"
         engine.end(live, engine.ending(live, outcome, told(error)))
     except Exception as error:  # a hook or an author's own check of arguments may raise anything
-        engine.end(live, engine.ending(live, "failed", failed(live, error)))
+        engine.end(live, engine.ending(live, "failed", failed(engine, live, error)))
     else:
         if live.call.state is State.RUNNING:
             await supervise(engine, live)
@@ -87,13 +88,16 @@ def _given_up(engine: "Engine", live: Live, died: RunnerDied) -> Finished:
 async def _amend(engine: "Engine", live: Live) -> None:
     """Let the hooks see it; they may refuse it, or change its arguments."""
     assert engine.hooks is not None and live.provider is not None
-    changed = await engine.hooks.before(live.call, live.tool)
+    # A hook that has a say is shown what will run, secrets and all.
+    real = replace(live.call, opened=replace(live.call.opened, arguments=live.arguments))
+    changed = await engine.hooks.before(real, live.tool)
     if changed is not None:
         try:
             live.work = live.provider.prepare(live.tool.inner or live.tool.name, changed)
         except ToolError as error:  # the caller's own fitted (E4)
             raise ToolError.validation(f"a hook changed the arguments: {error.message}") from error
-        engine.commit(live, Amended(engine.clock.now(), changed, "hook"))
+        live.arguments = changed
+        engine.commit(live, Amended(engine.clock.now(), kept(engine, live.tool, changed), "hook"))
 
 
 async def _slot(engine: "Engine", live: Live) -> None:
@@ -116,8 +120,9 @@ async def _ready(engine: "Engine", live: Live) -> None:
         return
     start = live.provider.start(live.tool.inner or live.tool.name, live.call.opened.caller)
     if start is not None:
-        engine.commit(live, Admitted(engine.clock.now(), start.what))
-        arm(live, engine.clock, engine.tick)
+        if live.call.state is State.QUEUED:  # else it runs, for its clocks, since before a restart
+            engine.commit(live, Admitted(engine.clock.now(), start.what))
+            arm(live, engine.clock, engine.tick)
         try:
             await start.done()
         except RunnerDied as died:

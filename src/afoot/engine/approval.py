@@ -36,7 +36,7 @@ def _must_ask(engine: "Engine", live: Live) -> bool:
     call, opened = live.call, live.call.opened
     if opened.approval != "allowlist" or call.amended is None:
         return opened.approval == "ask"
-    return not engine.policy.allows(live.tool, call.arguments, opened.caller, engine.clock.now())
+    return not engine.policy.allows(live.tool, live.arguments, opened.caller, engine.clock.now())
 
 
 async def _ask(engine: "Engine", live: Live) -> None:
@@ -80,8 +80,8 @@ def _allow(engine: "Engine", live: Live, said: review.Decision, answered: Answer
     if said.scope == "server":
         whose = tool.server, tool.source
         tools = [one for one in engine.catalog if (one.server, one.source) == whose]
-    made = call.opened.caller, call.arguments, answered.at
+    made = call.opened.caller, live.arguments, answered.at
     try:
-        engine.policy.allow(policy.entry(said, tools or [tool], answered.answer, made))
+        engine.policy.allow(policy.entry(said, tools or [tool], answered.answer, made, call.arguments))
     except AfootError as error:  # it was said, and holds; but only while this gateway runs
         log.error("call %s: what was allowed could not be stored: %s", call.id, error)

@@ -56,12 +56,14 @@ def told(error: ToolError) -> Failure:
     return Failure(error.message, error.category, error.code, error.retryable, error.retry_after)
 
 
-def failed(live: "Live", error: Exception) -> Failure:
+def failed(engine: "Engine", live: "Live", error: Exception) -> Failure:
     """Why arguments were not taken: what the tool said of them, or that looking at them crashed."""
-    return told(error) if isinstance(error, ToolError) else crashed(live, error)
+    return told(error) if isinstance(error, ToolError) else crashed(engine, live, error)
 
 
-def crashed(live: "Live", error: BaseException) -> Failure:
-    """A crash is a clean line to the caller; the trace is for log and history (E3)."""
-    trace = "".join(traceback.format_exception(error))[-16_000:]
-    return Failure(f"tool {live.tool.name} crashed: {type(error).__name__}: {error}"[:1000], trace=trace)
+def crashed(engine: "Engine", live: "Live", error: BaseException) -> Failure:
+    """A crash is a clean line to the caller; the trace is for log and history (E3). Neither has secrets."""
+    clean = engine.catalog.terms.redactor.text
+    trace = clean("".join(traceback.format_exception(error))[-16_000:])
+    text = clean(f"tool {live.tool.name} crashed: {type(error).__name__}: {error}"[:1000])
+    return Failure(text, trace=trace)

@@ -32,15 +32,17 @@ from afoot.engine.deadlines import arm
 from afoot.engine.endings import failed
 from afoot.engine.live import Follower, Live, LoopClock, supervise
 from afoot.engine.policy import Policy
+from afoot.engine.quota import Quota
 from afoot.engine.recorder import Recorder
 from afoot.engine.slots import Slots
 from afoot.engine.stopping import grace_over, stop
-from afoot.engine.submission import Submission, special
+from afoot.engine.submission import Submission, check, special
+from afoot.engine.tapes import Tapes
 from afoot.engine.terms import lower
 from afoot.engine.trees import Trees
 from afoot.engine.usual import Usual
 from afoot.engine.watch import Watcher
-from afoot.errors import Refused, RunnerDied, UnknownName
+from afoot.errors import RunnerDied, UnknownName
 
 YOUNG_S = 0.05  # a call gets its timer at this age, unless its clocks are as short
 
@@ -50,23 +52,24 @@ class Engine:
 
     clock: LoopClock
     recorder: Recorder
+    closing: str | None = None
     hooks: Hooks | None = None
+    quota: Quota | None = None
+    tapes: Tapes | None = None  # of what is said on the wires, where that is wanted
     _loop: asyncio.AbstractEventLoop
+    _emptied: asyncio.Future[None] | None = None
 
     def __init__(self, journal: Journal, catalog: Catalog | None = None, slots: Slots | None = None) -> None:
-        self.journal = journal
-        self.catalog, self.slots = catalog or Catalog(), slots or Slots()
+        self.journal, self.catalog, self.slots = journal, catalog or Catalog(), slots or Slots()
         self.require_history, self.max_attempts = False, 3
         self.write_ahead = False  # whether a tool runs only once it is on record that it does
         self.max_result_bytes, self.max_data_bytes, self.max_questions = 32 * 1024 * 1024, 64 * 1024, 100
         self.policy, self.trees, self.usual = Policy(), Trees(self), Usual()
         self.reporters: set[str] = set()  # tools that are known to report (C1)
-        self.closing: str | None = None
         self.watchers: list[Watcher] = []
         self._live: dict[str, Live] = {}
         self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
         self.aging, self.unstopped = False, 0  # tools that ran on after their grace
-        self._emptied: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -102,28 +105,28 @@ class Engine:
 
     def submit(self, want: Submission) -> Live:
         """Open a call and start it as soon as it may; raises UnknownName, Refused."""
-        if self.closing is not None or (self.require_history and self.recorder.degraded is not None):
-            raise self._refusal()
+        if self.closing is not None or self.quota or (self.require_history and self.recorder.degraded):
+            check(self, want)
         provider, tool = self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
         is_lowered = want.idle_s is not None or want.ceiling_s is not None
         limits = lower(tool.limits, want.idle_s, want.ceiling_s) if is_lowered else tool.limits
         opened = Opened(
             self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
-            tool.read_only, tool.idempotent, digest=tool.digest,
+            tool.read_only, tool.idempotent, digest=tool.digest, trace=want.trace or self.trees.trace,
         )  # fmt: skip
-        is_free = tool.plain and not (tool.concurrency or self.slots.per_server or self.hooks)
-        if not tool.plain or want.parent is not None or want.rerun_of:
+        is_free = tool.plain and not (tool.concurrency or self.slots.per_server or self.quota or self.hooks)
+        if not tool.plain or want.parent or want.rerun_of or want.claim or tool.suspects(want.arguments):
             opened = special(self, want, tool, opened)
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
-        live = self._live[call.id] = Live(call, tool, given=dict(want.answers), can_ask=want.can_ask)
+        live = self._live[call.id] = Live(call, tool, want.arguments, dict(want.answers), want.can_ask)
         if want.parent is not None:
             self.trees.join(live)
         try:
             live.provider, live.work = provider, provider.prepare(tool.inner or tool.name, want.arguments)
         except Exception as error:  # an author's own check of arguments may raise anything
             self.recorder.fact(Entry(call.id, 1, opened), live)
-            self.end(live, self.ending(live, "failed", failed(live, error)))
+            self.end(live, self.ending(live, "failed", failed(self, live, error)))
             return live
         if is_free and not self.write_ahead:
             # Before its first fact: the write then comes right behind the tool's first step, and has it all.
@@ -131,11 +134,6 @@ class Engine:
         self.recorder.fact(Entry(call.id, 1, opened), live)
         (self.start if is_free else self.admit)(live)
         return live
-
-    def _refusal(self) -> Refused:
-        if self.closing is not None:
-            return Refused(f"no new calls: {self.closing}")
-        return Refused(f"no new calls while the history cannot be written: {self.recorder.degraded}", 5.0)
 
     def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
         """The door: what may follow is decided, taken in, and recorded; it is seen once it is recorded."""
@@ -153,11 +151,11 @@ class Engine:
         """Read along from here on; `hz` None: without readings."""
         return Follower(live, ring, self.clock, hz)
 
-    def cancel(self, live: Live, by: str, reason: str) -> None:
+    def cancel(self, live: Live, by: str, reason: str, who: str = "") -> None:
         """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""
         if live.call.state in (State.CANCELLING, State.FINISHED):
             return
-        self.commit(live, CancelRequested(self.clock.now(), by, reason))
+        self.commit(live, CancelRequested(self.clock.now(), by, reason, who))
         stop(self, live)
 
     async def ask(self, live: Live, question: Question) -> Answer:
@@ -191,7 +189,7 @@ class Engine:
             self.usual.ended(call)
         if call.released is not None:
             return
-        self.commit(live, Released(self.clock.now(), how))
+        self.commit(live, Released(self.clock.now(), how, call.cpu_s))
         if self.slots.holders:
             self.slots.free(live)
             while self.closing is None and self.slots.next() is not None:
@@ -209,7 +207,7 @@ class Engine:
     def ending(self, live: Live, outcome: str, failure: Failure) -> Finished:
         """An end that says how far the call had come."""
         now = self.clock.now()
-        return Finished(now, outcome, failure=explained(live.call, failure, now))
+        return Finished(now, outcome, None, explained(live.call, failure, now), live.call.cpu_s)
 
     async def idle(self, within_s: float) -> None:
         """Return when no call lives any more, or the time is over."""
@@ -234,9 +232,10 @@ class Engine:
     def start(self, live: Live, *, unsent: bool = False, why: str = "") -> None:
         """Begin the next attempt; it must have its slot. What was answered to the last is not asked again."""
         if live.call.attempt:
-            live.given = {**questions.recorded(live.call), **live.given}
+            live.given, why = {**questions.recorded(live), **live.given}, why or "the gateway died"
         now = live.heard = self.clock.now()
-        self.commit(live, Started(now, live.call.attempt + 1, unsent=unsent, why=why))
+        spent_s = live.call.on_clock(now) if live.call.attempt else None
+        self.commit(live, Started(now, live.call.attempt + 1, unsent=unsent, why=why, spent_s=spent_s))
         limits = live.call.opened.limits
         live.due = now + min(limits.ceiling_s, inf if limits.idle_s is None else limits.idle_s)
         if limits.patient and live.call.is_patient:

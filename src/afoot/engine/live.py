@@ -16,10 +16,11 @@ from msgspec import Raw, Struct, field
 
 from afoot.core.call import Call, Series
 from afoot.core.facts import Answer, Entry, Fact, Finished, Question, Reading, Released, Reported, Result
-from afoot.core.ports import Clock, Handle, Provider, Report, Tool, Work
+from afoot.core.ports import Clock, Handle, Provider, Report, Tapes, Tool, Work
+from afoot.core.trace import onward
 from afoot.engine import remarks
 from afoot.engine.endings import bad, crashed, fitting, told, too_large
-from afoot.engine.watch import Taken
+from afoot.engine.watch import Noticing, Taken
 from afoot.errors import RunnerDied, ToolError
 
 if TYPE_CHECKING:
@@ -35,17 +36,17 @@ log = logging.getLogger("afoot.engine")
 class LoopClock:
     """The loop's time, counted from 1970: wall time that never jumps, and fake where the loop's is."""
 
-    __slots__ = ("_loop", "_offset")
+    __slots__ = ("_loop", "offset")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._offset = time.time() - loop.time()
+        self.offset = time.time() - loop.time()
 
     def now(self) -> float:
-        return self._loop.time() + self._offset
+        return self._loop.time() + self.offset
 
     def at(self, when: float, then: Callable[[], object]) -> Handle:
-        return self._loop.call_at(when - self._offset, then)
+        return self._loop.call_at(when - self.offset, then)
 
 
 class Live(Struct, eq=False):
@@ -53,6 +54,10 @@ class Live(Struct, eq=False):
 
     call: Call
     tool: Tool
+    arguments: Raw = Raw()  # what the tool gets; in the facts are those that may be kept (S4)
+    given: dict[str, Answer] = {}  # answers that came before their questions
+    can_ask: bool = False  # whether its caller can be asked with a form
+    said: dict[str, Answer] = {}  # by question: answers that are not kept as they were given (S4)
     work: Work | None = None
     task: asyncio.Task[None] | None = None
     timer: Handle | None = None
@@ -69,16 +74,15 @@ class Live(Struct, eq=False):
     backlog: deque[Entry] = field(default_factory=partial(deque, maxlen=BACKLOG))
     readings: deque[Reading] | None = None  # kept only while somebody wants every one
     followers: "list[Follower]" = []
-    watchers: "list[Follower]" = []  # those of them who want readings
+    watchers: list[Noticing] = []  # who wants readings
     waiters: dict[str, asyncio.Future[Answer]] = {}
-    given: dict[str, Answer] = {}  # answers that came before their questions
     series: Series = field(default_factory=Series)  # the numbers that callers have been sent (P4)
     round: int = 0
     attached: int = 0  # requests of the newest round that follow this call
     told: tuple[int, int] = (0, 0)  # how many facts and readings the request before had taken
+    request: tuple[int | str, str] | None = None  # the id of the one that opened it, and its era's version
     provider: Provider | None = None
     gate: asyncio.Future[None] | None = None  # opened when it has its slot
-    can_ask: bool = False  # whether its caller can be asked with a form
     parent: "Live | None" = None
     below: "Below | None" = None  # once it has called a tool itself
 
@@ -91,15 +95,10 @@ class Follower:
     def __init__(self, live: Live, ring: Callable[[], object], clock: Clock, hz: float | None) -> None:
         """`hz` None: facts only; 0: every reading; else at most that many wakes a second for readings."""
         self.live = live
-        self.seq = live.recorded
-        self.number = live.call.readings
+        self.seq, self.number = live.recorded, live.call.readings
         self.ring = ring
-        self._clock = clock
-        self._every = hz == 0
-        self._gap_s = 1 / hz if hz else 0.0
-        self._next = 0.0
-        self._armed = False
-        self._wants = hz is not None
+        self._clock, self._every, self._gap_s = clock, hz == 0, 1 / hz if hz else 0.0
+        self._next, self._armed, self._wants = 0.0, False, hz is not None
         live.followers.append(self)
         if self._wants:
             live.watchers.append(self)
@@ -169,6 +168,7 @@ class Attempt(Struct, eq=False):
     engine: "Engine"
     live: Live
     attempt: int
+    tapes: Tapes | None = None
 
     @property
     def id(self) -> str:
@@ -183,11 +183,14 @@ class Attempt(Struct, eq=False):
         return self.live.call.checkpoint
 
     @property
+    def trace(self) -> dict[str, str]:
+        return onward(self.live.call, self.attempt, self.engine.trees.trace is not None)
+
+    @property
     def caller(self) -> str:
         return self.live.call.opened.caller
 
     def budget(self) -> tuple[float | None, float]:
-        """The idle limit, and the seconds left on the clock (C3)."""
         limits, call = self.live.call.opened.limits, self.live.call
         return limits.idle_s, limits.ceiling_s - call.on_clock(self.engine.clock.now())
 
@@ -195,8 +198,7 @@ class Attempt(Struct, eq=False):
         self, progress: float | None, total: float | None, message: str | None, *, source: str = "tool"
     ) -> None:
         """Note a reading: seen at once, sampled into the history; nothing waits, nothing is encoded."""
-        live, call = self.live, self.live.call
-        now = self.engine.clock.now()
+        live, call, now = self.live, self.live.call, self.engine.clock.now()
         if now >= live.due:  # the loop was blocked, and a clock may have fired meanwhile (G4)
             self.engine.tick(live)
         if call.end is not None or call.attempt != self.attempt:
@@ -262,6 +264,9 @@ class Attempt(Struct, eq=False):
     def hindered(self, by: str, hint: str) -> None:
         remarks.hindered(self.engine, self.live, self.attempt, by, hint)
 
+    def spent(self, cpu_s: float) -> None:
+        self.live.call.cpu_s += cpu_s
+
     async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
         return await self.engine.trees.call(self.live, tool, arguments, weight)
 
@@ -271,7 +276,7 @@ async def supervise(engine: "Engine", live: Live) -> None:
     assert live.work is not None
     call = live.call
     try:
-        result = await live.work(Attempt(engine, live, call.attempt))
+        result = await live.work(Attempt(engine, live, call.attempt, engine.tapes))
     except asyncio.CancelledError:
         end = engine.cancelled(live)
     except RunnerDied as died:
@@ -283,7 +288,7 @@ async def supervise(engine: "Engine", live: Live) -> None:
         end = engine.ending(live, "failed", told(error))
     except (Exception, SystemExit) as error:
         log.exception("call %s: tool %s crashed", call.id, live.tool.name)
-        end = engine.ending(live, "failed", crashed(live, error))
+        end = engine.ending(live, "failed", crashed(engine, live, error))
     else:
         size = len(bytes(result.content)) + len(bytes(result.structured))
         if size > engine.max_result_bytes:
@@ -291,5 +296,5 @@ async def supervise(engine: "Engine", live: Live) -> None:
         elif result.is_error:
             end = bad(engine, live, result)
         else:
-            end = Finished(engine.clock.now(), "ok", result)
+            end = Finished(engine.clock.now(), "ok", result, None, call.cpu_s)
     engine.end(live, end)

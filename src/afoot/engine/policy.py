@@ -171,10 +171,17 @@ class Policy:
         self.entries = [entry for entry in self.entries if not entry.is_over(now)]
 
 
-def entry(said: Decision, tools: Sequence[Tool], answer: Answer, call: tuple[str, Raw, float]) -> Allowed:
+def entry(
+    said: Decision,
+    tools: Sequence[Tool],
+    answer: Answer,
+    call: tuple[str, Raw, float],
+    kept: Raw | None = None,
+) -> Allowed:
     """The allowlist entry that a decision means; `call`: its caller, its arguments, the time of the answer.
 
-    Beyond its own connection only the operator's word counts (A5).
+    `kept` are the arguments as they may be shown, where that is another thing (S4). Beyond its own
+    connection only the operator's word counts (A5).
     """
     caller, arguments, now = call
     is_bound = answer.by != OPERATOR or said.lasts == CONNECTION
@@ -187,7 +194,7 @@ def entry(said: Decision, tools: Sequence[Tool], answer: Answer, call: tuple[str
         answer.by,
         said.scope,
         digest_of(arguments) if is_exact else "",
-        shown(arguments)[:PREVIEW] if is_exact else "",
+        shown(arguments if kept is None else kept)[:PREVIEW] if is_exact else "",
         caller if is_bound else "",
         None if said.lasts_s is None else now + said.lasts_s,
         tools[0].source,

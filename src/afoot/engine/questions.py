@@ -8,8 +8,10 @@ import jsonschema_rs
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from afoot.core.call import Call, State
+from afoot.core.call import State
+from afoot.core.declared import of_schema
 from afoot.core.facts import Answer, Answered, Asked, Question
+from afoot.core.redact import redacted
 from afoot.engine.deadlines import arm
 from afoot.engine.live import Live
 from afoot.engine.review import decided
@@ -38,7 +40,7 @@ def check(question: Question, answer: Answer) -> Answer:
     schema = json.decode(question.body) if question.body else {"type": "object"}
     if faults := [fault(error) for error in misfits(schema, content)]:
         raise ToolError.validation("; ".join(faults))
-    return Answer("accept", answer.content or Raw(b"{}"), answer.by)
+    return replace(answer, content=answer.content or Raw(b"{}"))
 
 
 def misfits(schema: dict[str, Any], content: object) -> list[jsonschema_rs.ValidationError]:
@@ -55,12 +57,17 @@ def fault(error: jsonschema_rs.ValidationError) -> str:
     return f"{where}: {error.message}"
 
 
-def recorded(call: Call) -> dict[str, Answer]:
-    """The answers given before, by key: a tool that runs again is not asked twice."""
+def recorded(live: Live) -> dict[str, Answer]:
+    """The answers given before, by key: a tool that runs again is not asked twice.
+
+    Unless a secret in one was not kept, and the gateway that knew it is dead.
+    """
+    call = live.call
+    said = {key: live.said.get(key, answered.answer) for key, answered in call.answers.items()}
     return {
-        call.questions[answered.question].key: answered.answer
-        for answered in call.answers.values()
-        if answered.answer.action != "cancel"
+        call.questions[key].key: answer
+        for key, answer in said.items()
+        if answer.action != "cancel" and not redacted(answer.content)
     }
 
 
@@ -117,7 +124,13 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
 
 def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> Answer:
     checked = check(question, given) if question.id in live.call.open else given
-    engine.commit(live, Answered(engine.clock.now(), question.id, checked))
+    kept = checked
+    if question.kind == "form":
+        redactor = engine.catalog.terms.redactor
+        kept = replace(checked, content=redactor.value(checked.content, of_schema(question.body)))
+        if redacted(kept.content):
+            live.said[question.id] = checked
+    engine.commit(live, Answered(engine.clock.now(), question.id, kept))
     if live.parent is not None:
         engine.trees.answered(live, question.id, checked)
     arm(live, engine.clock, engine.tick)

@@ -53,6 +53,7 @@ class Recorder:
                 latest.progress and float(latest.progress),  # a whole number may be too large for a store
                 latest.total and float(latest.total), latest.message,
                 call.started, call.approved if call.questions else opened.approval.replace("ask", "none"),
+                opened.parent or "",
             )  # fmt: skip
         if not self._scheduled:
             self._scheduled = True

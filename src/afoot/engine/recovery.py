@@ -1,5 +1,6 @@
 """Calls that the journal remembers: finished ones to look at, and those of a gateway that died."""
 
+import asyncio
 import logging
 
 from msgspec import Raw
@@ -7,13 +8,18 @@ from msgspec import Raw
 from afoot.core.call import Call, fold
 from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Sample
 from afoot.core.ports import Tool
+from afoot.core.redact import redacted
 from afoot.core.rules import fate
+from afoot.engine.admission import admit
+from afoot.engine.bell import Bell
 from afoot.engine.deadlines import arm
 from afoot.engine.engine import Engine
 from afoot.engine.live import BACKLOG, Live
 from afoot.errors import UnknownName
 
 log = logging.getLogger("afoot.engine")
+
+FINDABLE = ("operator", "session:", "token:", "oauth:")  # callers that outlive a connection
 
 
 async def recall(engine: Engine, call_id: str) -> Live:
@@ -30,31 +36,26 @@ async def recall(engine: Engine, call_id: str) -> Live:
 
 
 async def recover(engine: Engine) -> None:
-    """Settle the calls of a gateway that died: those that wait and are safe wait on, the others end (U4)."""
+    """Settle the calls of a gateway that died: they are queued again, run again, lost or uncertain (U4)."""
     for call_id in await engine.journal.unfinished():
         live = await recall(engine, call_id)
         engine.adopt(live)
         call = live.call
-        if (
-            call.cancel is None
-            and _waits(call)
-            and not await _is_below(engine, call)
-            and _equip(engine, live)
-        ):
-            _close_mirrors(engine, live)
-            if call.open and call.started is not None:
-                arm(live, engine.clock, engine.tick)
-            else:
-                engine.admit(live)
+        _rested(call, engine.clock.now())
+        if call.cancel is not None or redacted(call.arguments) or await _is_below(engine, call):
+            _give_up(engine, live)
+        elif call.started is None and _is_asked(call) and call.opened.tool not in engine.catalog.known:
+            live.task = asyncio.create_task(_reunite(engine, live))
+        elif _equip(engine, live) and _may_go_on(engine, live):
+            _go_on(engine, live)
         else:
-            outcome = fate(call, began=call.started is not None)
-            engine.end(live, engine.ending(live, outcome, _explain(call, outcome)))
+            _give_up(engine, live)
 
 
 def remembered(entries: list[Entry]) -> Live:
     """The call that these entries tell of."""
     call = fold(entries[0].call, (entry.fact for entry in entries))
-    live = Live(call, Tool(call.opened.tool, call.opened.server, Raw(b"{}")))
+    live = Live(call, Tool(call.opened.tool, call.opened.server, Raw(b"{}")), call.arguments)
     end = next((at for at, entry in enumerate(entries, 1) if type(entry.fact) is Finished), len(entries))
     live.backlog.extend(entries[: end + BACKLOG - 1])  # what came long after its end may not push that out
     live.recorded = call.seq
@@ -69,11 +70,69 @@ def _come_so_far(call: Call, samples: list[Sample]) -> None:
             call.latest = samples[-1].reading
 
 
-def _waits(call: Call) -> bool:
-    """Whether a person was asked and it may go on: it has not begun, or is safe to repeat (Q1 h, H4)."""
+def _rested(call: Call, now: float) -> None:
+    """Nobody ran it while there was no gateway: its clocks go on from its last sign, whatever a wall says."""
+    if call.since is not None:
+        known = max(call.since, call.heard, call.latest.at if call.latest else 0.0)
+        call.spent_s, call.since = call.spent_s + known - call.since, None
+    call.heard, call.admitted = now, None
+    call.asked_at = {question: min(at, now) for question, at in call.asked_at.items()}
+
+
+def _may_go_on(engine: Engine, live: Live) -> bool:
+    """Whether a call is for somebody still, and has not begun or may be begun again (U4, X1)."""
+    call = live.call
     if call.started is None:
-        return any(one.kind == "approval" for one in call.questions.values())
-    return call.is_safe and bool(call.questions)
+        return _is_asked(call) or _is_lasting(live)
+    is_wanted = bool(call.questions) or _is_lasting(live)
+    return is_wanted and call.is_safe and call.attempt < engine.max_attempts
+
+
+def _is_asked(call: Call) -> bool:
+    return any(one.kind == "approval" for one in call.questions.values())
+
+
+def _is_lasting(live: Live) -> bool:
+    """Whether its caller can find it again: any other left when its connection broke, which ends a call."""
+    opened = live.call.opened
+    is_found = opened.task or bool(opened.key) or opened.caller.startswith(FINDABLE)
+    return is_found or live.tool.on_disconnect == "detach"
+
+
+def _go_on(engine: Engine, live: Live) -> None:
+    """Wait on for an answer, or begin: for the first time, or once more."""
+    call = live.call
+    _close_mirrors(engine, live)
+    if call.open and call.started is not None:
+        arm(live, engine.clock, engine.tick)
+        return
+    if call.started is not None:
+        live.heard = engine.clock.now() + call.opened.limits.start_s  # a start is no silence of the tool (C1)
+    engine.admit(live)
+
+
+def _give_up(engine: Engine, live: Live) -> None:
+    outcome = fate(live.call, began=live.call.started is not None)
+    engine.end(live, engine.ending(live, outcome, _explain(live.call, outcome)))
+
+
+async def _reunite(engine: Engine, live: Live) -> None:
+    """A call that waits for a person, and whose tool is not back yet, as that of a page: wait for both."""
+    bell = Bell()
+    stop = engine.catalog.listen(bell.ring)
+    try:
+        arm(live, engine.clock, engine.tick)
+        while live.call.opened.tool not in engine.catalog.known:
+            await bell.wait()
+    except asyncio.CancelledError:
+        engine.end(live, engine.cancelled(live))
+        return
+    finally:
+        stop()
+    if _equip(engine, live):
+        await admit(engine, live)
+    else:
+        _give_up(engine, live)
 
 
 async def _is_below(engine: Engine, call: Call) -> bool:
@@ -93,6 +152,8 @@ def _close_mirrors(engine: Engine, live: Live) -> None:
 def _explain(call: Call, outcome: str) -> Failure:
     what = "before it could end" if outcome == "lost" else "while it ran; its effects may have happened"
     text = f"{outcome}: the gateway died {what}"
+    if call.is_safe and redacted(call.arguments):
+        text += "; it was not run again, because secrets in its arguments are not kept"
     return Failure(text, "unavailable", outcome, retryable=outcome == "lost" or call.is_safe)
 
 

@@ -16,7 +16,8 @@ def logged(engine: "Engine", live: "Live", text: str, level: str, logger: str) -
     """Its tool logged a line."""
     live.late += live.call.end is not None
     if live.call.started is not None and live.late <= LATE_LINES:
-        engine.commit(live, Logged(engine.clock.now(), text, level, logger))
+        kept = engine.catalog.terms.redactor.text(text)
+        engine.commit(live, Logged(engine.clock.now(), kept, level, logger))
 
 
 def hindered(engine: "Engine", live: "Live", attempt: int, by: str, hint: str) -> None:

@@ -1,6 +1,7 @@
 """How many calls may run at once, and who is next; a full queue is an answer, not a wait."""
 
 from collections import deque
+from collections.abc import Callable
 
 from afoot.core.call import State
 from afoot.engine.live import Live
@@ -11,6 +12,7 @@ class Slots:
 
     def __init__(self, per_server: int = 0) -> None:
         self.per_server = per_server  # for servers without a limit of their own; 0: no limit
+        self.per_caller: Callable[[str], int] | None = None  # calls at once of a caller; None: nobody has one
         self._taken: dict[str, int] = {}
         self.holders: set[str] = set()  # calls; one that was recovered has no slot to give back
         self._line: deque[Live] = deque()
@@ -58,4 +60,7 @@ class Slots:
         tool = live.tool
         of_server = tool.server_concurrency or self.per_server
         keys = [(f"tool:{tool.name}", tool.concurrency), (f"server:{tool.server}", of_server)]
+        if self.per_caller is not None and live.parent is None:
+            caller = live.call.opened.caller
+            keys.append((f"caller:{caller}", self.per_caller(caller)))
         return [(key, limit) for key, limit in keys if limit]

@@ -4,13 +4,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from msgspec import Struct
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from afoot.config import Server, ToolSettings
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
+from afoot.core.redact import USUAL, Redactor
 
+STOPPED = (
+    "It runs on if its caller goes away; it is stopped with the tool afoot_cancel, with tasks/cancel, "
+    "in the console or with `afoot cancel`."
+)
 _ADDRESS = re.compile(r"([^/:]*://[^/]*|[^/]*)(?:/(.*))?", re.DOTALL)  # an origin, and a name there
 
 
@@ -23,6 +28,7 @@ class Terms(Struct, frozen=True):
     policy: str = ""
     max_idle_s: float | None = None
     max_ceiling_s: float | None = None
+    redactor: Redactor = USUAL
 
     def settle(self, tool: Tool) -> Tool:
         """The tool as it is run: the nearest setting wins, the maximum caps it."""
@@ -36,16 +42,27 @@ class Terms(Struct, frozen=True):
             limits = replace(limits, patient=False)
         tool = _safe(replace(tool, limits=lower(limits, self.max_idle_s, self.max_ceiling_s)), own)
         approval = self._approval(tool, server, own)
+        on_disconnect = _nearest(own, "on_disconnect", tool)
+        task, join = _nearest(own, "task", tool), _nearest(own, "join", tool).removesuffix("off")
         concurrency = next((one.concurrency for one in own[::-1] if one.concurrency is not None), None)
         is_plain = approval == "auto" and not (tool.starts or server.concurrency or limits.patient)
         return replace(
             tool,
             approval=approval,
-            plain=is_plain and tool.trusted,
+            plain=is_plain and tool.trusted and not (join or task == "required"),
             concurrency=tool.concurrency if concurrency is None else concurrency,
             server_concurrency=server.concurrency,
-            lifecycle=next((one.lifecycle for one in own[::-1] if one.lifecycle), tool.lifecycle),
+            lifecycle=_nearest(own, "lifecycle", tool),
+            task=task,
+            on_disconnect=on_disconnect,
+            definition=_detached(tool.definition) if on_disconnect == "detach" else tool.definition,
+            join=join,
+            suspects=self.redactor.scan(tool.definition),
         )
+
+    def isolation(self, tool: Tool) -> dict[str, float]:
+        """What is set of a tool's child processes: the nearest wins."""
+        return {key: value for one in self._own(tool) for key, value in one.isolation().items()}
 
     def _own(self, tool: Tool) -> Iterator[ToolSettings]:
         """What is set for this tool, the nearest last: patterns as they stand, then its names."""
@@ -71,6 +88,18 @@ class Terms(Struct, frozen=True):
         if self.policy == "careful":
             return "auto" if tool.read_only and tool.trusted else "ask"
         return "ask" if tool.destructive else "auto"
+
+
+def _detached(definition: Raw) -> Raw:
+    """The definition of a tool that outlives its caller: it says how it is stopped (X3)."""
+    told = json.decode(definition)
+    words = " ".join(part for part in (str(told.get("description") or ""), STOPPED) if part)
+    return Raw(json.encode({**told, "description": words}))
+
+
+def _nearest(own: list[ToolSettings], key: str, tool: Tool) -> str:
+    """What is set nearest to the tool, or else what its author says."""
+    return next((found for one in own[::-1] if (found := getattr(one, key))), getattr(tool, key))
 
 
 def _fits(pattern: str, tool: Tool, names: Iterable[str]) -> bool:

@@ -7,10 +7,23 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from afoot.core.call import State
-from afoot.core.facts import Answer, Answered, Asked, Finished, Question, Reading, Reported, Result
+from afoot.core.facts import (
+    NOTHING,
+    Answer,
+    Answered,
+    Asked,
+    Finished,
+    Question,
+    Reading,
+    Reported,
+    Result,
+    Trace,
+)
 from afoot.core.notices import Child, brief
+from afoot.core.trace import handed_down
 from afoot.engine.bell import Bell
 from afoot.engine.deadlines import arm
 from afoot.engine.live import Attempt, Live
@@ -38,6 +51,8 @@ class Below(Struct, eq=False):
 
     children: dict[str, Live] = {}  # those that live
     counted: dict[str, Counted] = {}
+    total: int = 0  # children there have been
+    failed: int = 0  # of them, those that did not end well
     weights: float = 0.0
     rolled: float = 0.0  # what the children have done, by weight
     is_own: bool = False  # whether the call has told numbers itself: those count
@@ -58,6 +73,7 @@ class Trees:
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
+        self.trace: Trace | None = None  # of a call whose caller sent none; some where spans are made (V3)
 
     async def call(self, parent: Live, tool: str, arguments: Raw, weight: float) -> Result:
         """Call a tool below this call and wait for its end; raises UnknownName, Refused, ToolError."""
@@ -71,6 +87,7 @@ class Trees:
             Submission(
                 tool, arguments, above.opened.caller,
                 ceiling_s=left_s, parent=above.id, weight=weight, can_ask=parent.can_ask,
+                trace=handed_down(above, self.trace is not None), inner=True,
             )
         )  # fmt: skip
         bell = Bell()
@@ -100,6 +117,7 @@ class Trees:
         below = parent.below
         below.children[child.call.id] = child
         below.counted[child.call.id] = Counted()
+        below.total += 1
         below.weights += opened.weight
         _touch(child, child)
 
@@ -187,7 +205,7 @@ class Trees:
         """A child's question is settled: whoever above waits for it waits no more."""
         if child.parent is not None:
             for mirror in [one for one in child.parent.call.open.values() if one.below == question_id]:
-                self._close(child.parent, mirror.id, Answer(answer.action, by=answer.by))
+                self._close(child.parent, mirror.id, replace(answer, content=NOTHING))
 
     def settled(self, child: Live) -> None:
         """A child is to stop, or has: what it asked is asked no more."""
@@ -206,7 +224,8 @@ class Trees:
         self.settled(live)
         self.heard(live, self._engine.clock.now())
         _touch(live, None)
-        parent.below.children.pop(live.call.id, None)
+        if parent.below.children.pop(live.call.id, None) is not None and live.call.end is not None:
+            parent.below.failed += live.call.end.outcome != "ok"
         parent.below.counted.pop(live.call.id, None)
 
     def _close(self, live: Live, question_id: str, answer: Answer) -> None:

@@ -2,13 +2,21 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Self
+from typing import Protocol, Self
 
 from msgspec import Struct
 
 from afoot.core.facts import Entry, Fact, Reading
 
 KEPT = 10_000  # facts kept for a watcher that lags; the oldest go first, and the history has them
+
+
+class Noticing(Protocol):
+    """Somebody who wants to know of every reading of a call."""
+
+    def notice(self, now: float) -> None:
+        """A reading came."""
+        ...
 
 
 class Taken(Struct, frozen=True):

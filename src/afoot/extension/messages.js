@@ -182,7 +182,8 @@ export const TO_BROWSER = Object.freeze([
  */
 /**
  * What was answered, by whom and when.
- * @typedef {{ action: string, content: unknown, by: string, at: number }} AnswerView
+ * @typedef {{ action: string, content: unknown, by: string, at: number, surface: string, who: string | null
+ * }} AnswerView
  */
 /**
  * What a reviewer may decide.
@@ -220,7 +221,7 @@ export const TO_BROWSER = Object.freeze([
  */
 /**
  * Somebody, or a clock, wants the call to stop.
- * @typedef {{ at: number, by: string, reason: string }} CancelRequested
+ * @typedef {{ at: number, by: string, reason: string, who?: string }} CancelRequested
  */
 /**
  * A reading taken into the history; `left_out` counts those between it and the one before.
@@ -235,6 +236,10 @@ export const TO_BROWSER = Object.freeze([
  * @typedef {{ low_s: number, high_s: number }} Eta
  */
 /**
+ * How many calls a call has made, how many of them live, and how many did not end well.
+ * @typedef {{ total: number, live: number, failed: number }} Children
+ */
+/**
  * A call. What may be unset is left out of the history's lines, or of all but the full view.
  * @typedef {{ id: string, tool: string, server: string, caller: string, state: string, outcome: string |
  * null, progress: number | null, total: number | null, message: string | null, opened: number, started:
@@ -243,7 +248,8 @@ export const TO_BROWSER = Object.freeze([
  * Record<string, number | null>, result?: ResultView | null, failure?: FailureView | null, cancel?:
  * CancelRequested | null, partials?: Array<unknown>, settled?: Array<QuestionView>, samples?: Array<Sample>,
  * stalled?: boolean, approved?: string, hindered?: Hindered | null, rerun_of?: string | null, eta?: Eta |
- * null, rate?: number | null, reported?: number | null, parent?: string | null }} CallView
+ * null, rate?: number | null, reported?: number | null, parent?: string | null, children?: Children | null,
+ * trace?: string | null, cpu_s?: number, redacted?: Array<string> }} CallView
  */
 /**
  * A tab of the panel's own browser: its short key, the browser's id, whether tools can run there.

@@ -15,13 +15,16 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from afoot.core.facts import Result
-from afoot.core.ports import Run, Tool, Work
+from afoot.core.ports import Run, Start, Tool, Work
 from afoot.errors import ToolError, UnknownName
 from afoot.providers import bars, capture
 from afoot.providers.context import Context, current, stop
 from afoot.providers.docstring import parse
+from afoot.providers.isolated.children import Children
+from afoot.providers.isolated.frames import Source
+from afoot.providers.isolated.tool import CONCURRENCY, IsolatedTool, isolated
 from afoot.providers.lane import Lane
-from afoot.providers.options import Options, Settings
+from afoot.providers.options import Options, Settings, approval_of, lasting_of
 from afoot.providers.output import NO_ANNOTATION, Output
 from afoot.providers.places import OwnLoop, Threads
 from afoot.providers.signature import Signature, hints_of
@@ -124,14 +127,14 @@ class FunctionTool:
         if "ceiling" in options:
             limits = replace(limits, ceiling_s=options["ceiling"])
         definition = msgspec.json.encode(self.definition())
-        return Tool(
+        offered = Tool(
             name=self.name,
             server=server,
             definition=Raw(definition),
             limits=limits,
             concurrency=options.get("concurrency", 0),
             queue=options.get("queue", settings.queue),
-            approval=_approval(options),
+            approval=approval_of(options),
             read_only=options.get("read_only", False),
             idempotent=options.get("idempotent", False),
             destructive=options.get("destructive", False),
@@ -139,10 +142,11 @@ class FunctionTool:
             requires=options.get("requires", {}),
             digest=hashlib.sha256(definition).hexdigest(),
         )
+        return lasting_of(offered, options)
 
 
 class FunctionProvider:
-    """Runs functions: async ones on the engine's loop, sync ones in threads."""
+    """Runs functions: async ones on the engine's loop, sync ones in threads, isolated ones in `children`."""
 
     def __init__(
         self,
@@ -150,13 +154,16 @@ class FunctionProvider:
         name: str = "local",
         settings: Settings = Settings(),  # noqa: B008
         watchdog: Watchdog | None = None,
+        children: Children | None = None,
     ) -> None:
         self._name = name
         self._settings = settings
         self._functions: dict[str, FunctionTool] = {}
         for function in functions:
             self._add(getattr(function, "__afoot_tool__", None) or FunctionTool(function, {}))
-        self._offers = tuple(found.offer(name, settings) for found in self._functions.values())
+        self._children, self._has_own = children or Children(settings.isolation), children is None
+        self._isolated: dict[str, IsolatedTool] = {}
+        self._offers = tuple(self._offer(found) for found in self._functions.values())
         self.threads = Threads(settings.stuck_limit, settings.cancel_waits)
         self._watchdog = watchdog or Watchdog()  # one that was never started only counts
         self._watchdog.codes.add(FunctionProvider._here.__code__)
@@ -177,6 +184,9 @@ class FunctionProvider:
         if function is None:
             raise UnknownName("tool", tool, self._functions)
         signature = function.signature
+        if tool in self._isolated:
+            signature.bind(arguments)  # what is wrong is said before anything starts
+            return partial(self._isolated[tool].work, arguments)
         if signature.is_empty and bytes(arguments) == b"{}":
             return partial(self._work, function, (), {})
         if signature.check is not None:
@@ -188,13 +198,28 @@ class FunctionProvider:
         args, named = signature.bind(arguments)
         return partial(self._work, function, args, named)
 
-    def start(self, tool: str, caller: str) -> None:
-        """Nothing: it is there."""
+    def start(self, tool: str, caller: str) -> Start | None:
+        """A child process, for an isolated tool of which none is ready."""
+        return self._isolated[tool].start() if tool in self._isolated else None
+
+    def sources(self) -> set[Source]:
+        """The modules of isolated tools."""
+        return {one.source for one in self._isolated.values()}
 
     def close(self) -> None:
-        """Stop the loops that tools had for themselves."""
+        """Stop the loops that tools had for themselves, and child processes that are nobody else's."""
         for function in self._functions.values():
             function.own.close()
+        if self._has_own:
+            self._children.close()
+
+    def _offer(self, function: FunctionTool) -> Tool:
+        offer = function.offer(self._name, self._settings)
+        found = isolated(function, offer, self._settings, self._children)
+        if found is None:
+            return offer
+        self._isolated[function.name] = found
+        return replace(offer, starts=True, concurrency=offer.concurrency or CONCURRENCY)
 
     def _add(self, function: FunctionTool) -> None:
         other = self._functions.setdefault(function.name, function)
@@ -259,14 +284,6 @@ class FunctionProvider:
             return await collect_async(value, ctx) if inspect.isasyncgen(value) else value
         finally:
             stop(ctx, ctx.cancelled or "the call is over")
-
-
-def _approval(options: Options) -> str:
-    """What the author says of approval; raises ValueError for what there is not."""
-    said = options.get("approval", "")
-    if said not in ("", "auto", "ask", "off"):
-        raise ValueError(f'approval must be "auto", "ask" or "off", not {said!r}')
-    return said
 
 
 def _meant(error: asyncio.CancelledError | SystemExit, run: Run) -> BaseException:

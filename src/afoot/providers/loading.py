@@ -10,6 +10,7 @@ from typing import Any
 
 from afoot.errors import CallerError
 from afoot.providers.function import FunctionTool
+from afoot.providers.isolated.source import MADE
 
 _numbers = itertools.count(1)
 _brought: dict[Path, set[str]] = {}  # by file: the modules of its own folder that it imported
@@ -55,7 +56,7 @@ def run_file(path: str | Path) -> ModuleType:
 
 def _run(file: Path, source: bytes) -> ModuleType:
     # A name of its own each time: calls in flight keep the old module, types can be found by theirs.
-    module = ModuleType(f"afoot_file_{file.stem}_{next(_numbers)}")
+    module = ModuleType(f"{MADE}{file.stem}_{next(_numbers)}")
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
     try:

@@ -182,7 +182,12 @@ class Servers:
         return self._make(listed, replace(wanted, server=server), self.limits)
 
     def _upstream(self, listed: Listed, wanted: Wanted, limits: Limits) -> Line:
-        options = Options(restart_limit=self.restart_limit, target=wanted.target, access=listed.access)
+        redactor = self.catalog.terms.redactor
+        redactor.know({**wanted.server.env, **wanted.server.headers})
+        options = Options(
+            restart_limit=self.restart_limit, target=wanted.target, access=listed.access,
+            clean=lambda text: self.catalog.terms.redactor.text(text),
+        )  # fmt: skip
         return Upstream(listed.name, wanted.server, limits, options)
 
     def _restored(self, listed: Listed, line: Line) -> bool:

@@ -15,20 +15,25 @@ from afoot.serve import (
     console,
     extension,
     feed,
+    history,
     login,
     openapi,
     questions,
+    quotas,
+    rerun,
     servers,
     session,
     tabs,
     tools,
+    wire,
 )
 from afoot.serve.asgi import Receive, Scope, Send
-from afoot.serve.calls import resolve
+from afoot.serve.calls import asked
 from afoot.serve.follow import follow, wanted
-from afoot.serve.guard import Guard
+from afoot.serve.guard import Guard, refusal
 from afoot.serve.http import Reply
 from afoot.serve.openapi import PATH_PART, Route
+from afoot.serve.principal import ADMIN, ANSWER, CALL, WATCH
 from afoot.serve.request import Request, Wrong, explained
 from afoot.serve.site import Site
 from afoot.serve.view import CallView, encode
@@ -41,7 +46,8 @@ log = logging.getLogger("afoot.serve")
 class Health(Struct, frozen=True):
     """Whether the gateway is well; `why` says what is wrong, `counted` what was odd since it started.
 
-    `problems`: what is wrong with the settings that were read last, and are not in force.
+    `problems`: what is wrong with the settings that were read last, and are not in force. `public`: its
+    address for others, if it has one.
     """
 
     status: str
@@ -49,6 +55,7 @@ class Health(Struct, frozen=True):
     why: str | None = None
     counted: dict[str, int] = {}
     problems: list[str] = []
+    public: str | None = None
 
 
 def routes(site: Site, guard: Guard) -> App:
@@ -66,7 +73,7 @@ def routes(site: Site, guard: Guard) -> App:
         except ConnectionResetError:
             pass  # the asker left before it had said everything
         except Exception as error:
-            await _fail(reply, error, scope["method"] == "HEAD")
+            await _fail(reply, error, scope["method"] == "HEAD", refusal(guard, error))
 
     return app
 
@@ -75,19 +82,31 @@ async def health(request: Request) -> None:
     """Whether the gateway is well."""
     why = request.site.engine.recorder.degraded
     status = "degraded" if why else "ok"
-    counted = {**request.site.counted, "tools that did not stop": request.site.engine.unstopped}
+    engine = request.site.engine
+    over = sum(one.refused for one in engine.quota.used.values()) if engine.quota is not None else 0
+    counted = {**request.site.counted, "tools that did not stop": engine.unstopped, "calls over quota": over}
     problems, browser = request.site.problems, request.site.browser
     if browser is not None:
         counted |= {f"browser: {what}": times for what, times in browser.counted.items()}
-        problems = [*problems, *browser.problems]
+        problems = [*problems, *browser.problems, *filter(None, [browser.trouble()])]
     odd = {what: times for what, times in counted.items() if times}
-    await request.answer(200, Health(status, request.site.version, why, odd, problems))
+    site = request.site
+    public = site.public if site.public not in ("", site.url) else None
+    await request.answer(200, Health(status, site.version, why, odd, problems, public))
 
 
 async def call_events(request: Request) -> None:
     """The events of a call: its past, then its present, until its end."""
     want = wanted(request)
-    await follow(request, await resolve(request.site, request.names["id"]), want)
+    await follow(request, await asked(request), want)
+
+
+async def resource(request: Request) -> None:
+    """Who gives out access tokens for this gateway (RFC 9728)."""
+    ways = request.site.ways
+    if ways is None or ways.issuer is None:
+        raise Wrong(404, "no issuer is trusted here (see access.issuer)", "not_found")
+    await request.answer(200, ways.issuer.metadata())
 
 
 async def description(request: Request) -> None:
@@ -97,22 +116,29 @@ async def description(request: Request) -> None:
 
 ROUTES = (
     Route("GET", "/healthz", health, Health, is_public=True),
+    Route("GET", "/.well-known/oauth-protected-resource", resource, dict, is_public=True),
+    Route("GET", "/.well-known/oauth-protected-resource/mcp", resource, dict, is_public=True),
     Route("GET", "/api/calls", calls.index, calls.Page,
-          query=("q", "tool", "server", "state", "outcome", "before", "limit")),
-    Route("POST", "/api/calls", calls.start, takes=calls.Start),
-    Route("GET", "/api/calls/{id}", calls.show, CallView),
-    Route("GET", "/api/calls/{id}/events", call_events, query=("after", "follow")),
-    Route("POST", "/api/calls/{id}/cancel", calls.cancel, CallView, calls.Cancel, status=202),
-    Route("POST", "/api/calls/{id}/rerun", calls.rerun, CallView, calls.Rerun, status=202),
+          query=calls.FILTERS, scope=(CALL, WATCH)),
+    Route("POST", "/api/calls", calls.start, takes=calls.Start, scope=(CALL,)),
+    Route("GET", "/api/calls/{id}", calls.show, CallView, scope=(CALL, WATCH)),
+    Route("GET", "/api/calls/{id}/wire", wire.show, wire.WireView),
+    Route("GET", "/api/calls/{id}/events", call_events, query=("after", "follow"), scope=(CALL, WATCH)),
+    Route("POST", "/api/calls/{id}/cancel", calls.cancel, CallView, calls.Cancel, status=202,
+          scope=(CALL, ANSWER)),
+    Route("POST", "/api/calls/{id}/rerun", rerun.rerun, CallView, rerun.Rerun, status=202, scope=(CALL,)),
+    Route("GET", "/api/export", history.export, history.NDJSON, query=("call",), scope=(ADMIN,)),
+    Route("POST", "/api/purge", history.purge, history.Purged, history.Want),
     Route("GET", "/api/events", feed.events, query=("after",)),
     Route("GET", "/api/snapshot", feed.snapshot, feed.Snapshot),
     Route("GET", "/api/questions", questions.index, questions.Questions),
-    Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.Said),
+    Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.Said, scope=(ANSWER,)),
+    Route("GET", "/api/callers", quotas.index, quotas.CallerList),
     Route("GET", "/api/allow", allow.index, allow.Allowlist),
     Route("POST", "/api/allow", allow.add, allow.AllowView, allow.Add, status=201),
     Route("DELETE", "/api/allow/{id}", allow.revoke, allow.AllowView),
-    Route("GET", "/api/tools", tools.index, tools.Tools),
-    Route("GET", "/api/tools/{name}", tools.show, tools.ToolView),
+    Route("GET", "/api/tools", tools.index, tools.Tools, scope=(CALL, WATCH)),
+    Route("GET", "/api/tools/{name}", tools.show, tools.ToolView, scope=(CALL, WATCH)),
     Route("GET", "/api/servers", servers.index, servers.ServerList),
     Route("POST", "/api/servers", servers.add, servers.ServerView, servers.NewServer, status=201),
     Route("GET", "/api/servers/{name}/logs", servers.logs, servers.Logs, query=("limit",)),
@@ -122,15 +148,15 @@ ROUTES = (
     Route("POST", "/api/servers/{name}/logout", login.logout, login.LoggedOut),
     Route("GET", "/api/servers/{name}", servers.show, servers.ServerView),
     Route("DELETE", "/api/servers/{name}", servers.remove, servers.Removed),
-    Route("GET", "/api/extension", extension.index, extension.ExtensionView),
+    Route("GET", "/api/extension", extension.index, extension.ExtensionView, scope=(ADMIN,)),
     Route("POST", "/api/extension/rotate", extension.rotate, extension.ExtensionView),
     Route("GET", "/api/tabs", tabs.index, tabs.Tabs),
     Route("POST", "/api/tabs/{id}/reload", tabs.reload, tabs.Reloading, status=202),
     Route("POST", "/api/session/code", session.code, session.CodeView, status=201),
     Route("POST", "/api/session", session.begin, session.LoggedIn, session.Login, status=201, is_public=True),
-    Route("GET", "/api/session", session.index, session.SessionList),
+    Route("GET", "/api/session", session.index, session.SessionList, scope=(ADMIN,)),
     Route("DELETE", "/api/session/{id}", session.revoke, session.SessionView),
-    Route("GET", "/api/openapi.json", description, dict),
+    Route("GET", "/api/openapi.json", description, dict, scope=(CALL, WATCH)),
 )  # fmt: skip
 
 
@@ -149,13 +175,15 @@ async def _route(request: Request, guard: Guard) -> None:
     if is_public or not path.startswith("/api"):
         guard.public(request.scope)
     else:
-        request = replace(request, session=guard.operator(request.scope))
-        request.seen()
+        request = replace(request, who=await guard.operator(request.scope))
     if not found:
         raise _unknown(path)
     for route, match in found:
         if route.method == method:
             names = dict(zip(PATH_PART.findall(route.path), match.groups(), strict=True))
+            if not is_public:
+                request.who.demand(*route.needs)
+                request.seen()
             await route.handler(replace(request, names=names))
             return
     allowed = ", ".join(route.method for route, _ in found)
@@ -169,7 +197,7 @@ def _unknown(path: str) -> Wrong:
     return Wrong(404, f"nothing at {path}; {hint}", "not_found", nearest=near)
 
 
-async def _fail(reply: Reply, error: Exception, is_head: bool) -> None:
+async def _fail(reply: Reply, error: Exception, is_head: bool, told: list[tuple[bytes, bytes]]) -> None:
     """Say what is wrong; on a stream that has begun nothing can be said any more."""
     wrong = explained(error)
     if wrong is None:
@@ -179,14 +207,12 @@ async def _fail(reply: Reply, error: Exception, is_head: bool) -> None:
         if not reply.gone:
             await reply.finish((), None)
         return
-    headers = [(b"cache-control", b"no-store")]
+    headers = [(b"cache-control", b"no-store"), *told]
     if wrong.status == 405:
         headers.append((b"allow", str(wrong.more["allow"]).encode()))
     if is_head:  # a head alone would wait for a body to go with
         headers.append((b"connection", b"close"))
-    if wrong.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(after := wrong.more.get("retry_after_s"), float):
         headers.append((b"retry-after", str(ceil(after)).encode()))
-    told = {"message": wrong.message, "category": wrong.category, **wrong.more}
-    await reply.json(wrong.status, encode({"error": told}), *headers)
+    body = {"message": wrong.message, "category": wrong.category, **wrong.more}
+    await reply.json(wrong.status, encode({"error": body}), *headers)

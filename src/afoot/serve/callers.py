@@ -1,15 +1,32 @@
-"""Callers that can be seen to leave: what servers keep for one of them alone goes when it has gone (U1)."""
+"""Callers: what servers keep for one alone goes when it has gone (U1), and which calls they mean again."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec import Struct
+
 from afoot.engine.bell import Bell
 from afoot.engine.engine import Engine
 from afoot.providers.servers import Servers
 
+MOST = 10_000  # keys kept in mind
 LOOK_S = 1.0  # how often it is looked whether the calls of one that has gone are over
+
+
+class Keys(Struct):
+    """Which call each caller means by which key: read from the history, where it stands, too (X3)."""
+
+    calls: dict[tuple[str, str], str] = {}
+    looked: set[tuple[str, str]] = set()  # callers and tools whose history was looked through
+
+    def note(self, caller: str, key: str, call: str) -> None:
+        """This is what the caller means from now on; the oldest beyond MOST is forgotten."""
+        self.calls.pop((caller, key), None)
+        self.calls[caller, key] = call
+        if len(self.calls) > MOST:
+            del self.calls[next(iter(self.calls))]
 
 
 class Callers:

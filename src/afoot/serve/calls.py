@@ -1,23 +1,27 @@
-"""Calls over the operator's API: found, started, run once more, shown, cancelled."""
+"""Calls over the operator's API: found, started, shown, cancelled."""
 
 from collections.abc import Iterable
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec.structs import replace
 
 from afoot.core.call import State
 from afoot.core.ports import Query
+from afoot.core.redact import redacted
 from afoot.engine.engine import Submission
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall
 from afoot.errors import UnknownName
 from afoot.serve.follow import Follow, follow
 from afoot.serve.forecast import foreseen
+from afoot.serve.principal import ANSWER
 from afoot.serve.request import Request, Wrong, choice, number
 from afoot.serve.site import Site
-from afoot.serve.view import CallView, full, line, view
+from afoot.serve.view import CallView, Children, full, line, view
 
 STATES = ("live", "waiting", *(state.value for state in State))
 OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
+FILTERS = ("q", "tool", "server", "state", "outcome", "parent", "before", "limit")
 MOST = 500  # calls on a page
 TIES = 100  # calls of one moment that a page may have more, so that none falls between two pages
 SHORTEST = 4  # characters of an id that may stand for all of it
@@ -39,12 +43,6 @@ class Start(Struct, frozen=True, forbid_unknown_fields=True):
     ceiling_s: float | None = None
 
 
-class Rerun(Struct, frozen=True, forbid_unknown_fields=True):
-    """The same tool once more, with the same arguments or with these."""
-
-    arguments: Raw | UnsetType = UNSET
-
-
 class Cancel(Struct, frozen=True, forbid_unknown_fields=True):
     """Why a call should stop."""
 
@@ -53,7 +51,7 @@ class Cancel(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def index(request: Request) -> None:
     """The calls that fit, newest first; those that live with their newest values."""
-    given = request.query("q", "tool", "server", "state", "outcome", "before", "limit")
+    given = request.query(*FILTERS)
     limit = int(number(given.get("limit", "100"), "limit", 1, MOST))
     query = Query(
         given.get("q", ""),
@@ -63,6 +61,8 @@ async def index(request: Request) -> None:
         choice(given.get("outcome", ""), "outcome", OUTCOMES),
         before=number(given["before"], "before", 0, 1e12) if "before" in given else None,
         limit=limit,
+        parent=given.get("parent", ""),
+        caller=request.only,
     )
     calls = await find(request.site, query)
     await request.answer(200, Page(calls, calls[-1].opened if len(calls) >= limit else None))
@@ -76,12 +76,7 @@ async def find(site: Site, query: Query) -> list[CallView]:
     if query.state in ("", "finished"):
         # The history has older values of calls that live, so it is asked for as many more.
         most = query.limit + len(living) + TIES
-        rows = await site.engine.journal.find(
-            Query(
-                query.text, query.tool, query.server, query.state, query.outcome,
-                before=query.before, limit=most,
-            )
-        )  # fmt: skip
+        rows = await site.engine.journal.find(replace(query, limit=most))
         found += [line(row, now) for row in rows if row.id not in living]
     found.sort(key=lambda one: (one.opened, one.id), reverse=True)
     page = found[: query.limit]
@@ -93,11 +88,11 @@ async def start(request: Request) -> None:
     want = await request.body(Start)
     site = request.site
     arguments = Raw(b"{}") if want.arguments is UNSET else want.arguments
-    _check(want, bytes(arguments), site.settings.max_arguments_bytes)
+    check(want, bytes(arguments), site.settings.max_arguments_bytes)
     is_alone = "respond-async" in request.header(b"prefer").lower()
     live = site.engine.submit(
         Submission(
-            want.tool, arguments, "operator", want.idle_s, want.ceiling_s,
+            want.tool, arguments, request.who.caller, want.idle_s, want.ceiling_s,
             can_ask=not is_alone,  # whoever reads along can answer too
         )
     )  # fmt: skip
@@ -111,43 +106,46 @@ async def start(request: Request) -> None:
         await follow(request, live, Follow())
 
 
-async def rerun(request: Request) -> None:
-    """Start a new call of the same tool, linked to this one, and approved anew."""
-    want = await request.body(Rerun)
-    site = request.site
-    before = (await resolve(site, request.names["id"])).call
-    arguments = before.opened.arguments if want.arguments is UNSET else want.arguments
-    start = Start(before.opened.tool, arguments or Raw(b"{}"))
-    _check(start, bytes(arguments or b"{}"), site.settings.max_arguments_bytes)
-    live = site.engine.submit(Submission(start.tool, arguments or Raw(b"{}"), "operator", rerun_of=before.id))
-    await site.recorded()  # what is acknowledged is not lost (H1)
-    place = (b"location", f"/api/calls/{live.call.id}".encode())
-    await request.answer(202, view(live.call, site.engine.clock.now()), place)
-
-
 async def show(request: Request) -> None:
     """One call with everything that is known of it."""
     request.query()
     engine = request.site.engine
-    live = await resolve(request.site, request.names["id"])
+    live = await asked(request)
     call = live.call
     samples = await engine.journal.samples(call.id)
     now = engine.clock.now()
-    await request.answer(200, foreseen(engine, live, now, full(call, samples, now)))
+    seen = foreseen(engine, live, now, full(call, samples, now))
+    if live.below is None:  # those that it has made, if any, are over
+        total, failed = await engine.journal.children(call.id)
+        seen = replace(seen, children=Children(total, 0, failed) if total else None)
+    await request.answer(200, seen)
 
 
 async def cancel(request: Request) -> None:
     """Ask a call to stop."""
     want = await request.body(Cancel)
     site = request.site
-    live = await resolve(site, request.names["id"])
+    live = await asked(request)
     call = live.call
+    if call.opened.caller != request.who.caller:
+        request.who.demand(ANSWER)
     if call.end is not None:
         raise Wrong(409, f"call {call.id} is over: {call.end.outcome}", "refused", outcome=call.end.outcome)
-    site.engine.cancel(live, "operator", want.reason or Cancel().reason)
+    site.engine.cancel(live, request.who.role, want.reason or Cancel().reason, request.identity)
     seen = view(call, site.engine.clock.now())
     await site.recorded()
     await request.answer(202, seen)
+
+
+async def asked(request: Request) -> Live:
+    """The call that a path names, if the asker may see it: what is another's is unknown (S3)."""
+    name = request.names["id"]
+    if not request.only:
+        return await resolve(request.site, name)
+    live = await recall(request.site.engine, name)
+    if not request.owns(live.call.opened.caller):
+        raise UnknownName("call", name)
+    return live
 
 
 async def resolve(site: Site, name: str) -> Live:
@@ -191,6 +189,8 @@ def _fits(one: CallView, query: Query) -> bool:
         and query.tool in ("", one.tool)
         and query.server in ("", one.server)
         and query.outcome in ("", one.outcome)
+        and query.parent in ("", one.parent)
+        and query.caller in ("", one.caller)
         and (query.before is None or one.opened < query.before)
     )
 
@@ -205,9 +205,12 @@ def _holds(live: Live, text: str) -> bool:
     return any(wanted in one.lower() for one in (call.id, call.opened.tool, message, arguments))
 
 
-def _check(want: Start, arguments: bytes, limit: int) -> None:
+def check(want: Start, arguments: bytes, limit: int) -> None:
+    """What is wanted must be an object of a size that is allowed; raises Wrong."""
     if len(arguments) > limit:
         raise Wrong(413, f"arguments: over {limit} bytes (raise max_arguments_bytes)", fields=["arguments"])
+    if marks := redacted(Raw(arguments)):
+        raise Wrong(422, f"arguments: {', '.join(marks)}: a mark for a secret is no value", fields=marks)
     if arguments.lstrip()[:1] != b"{":
         raise Wrong(422, "arguments: must be an object", fields=["arguments"])
     for name in ("idle_s", "ceiling_s"):

@@ -1,7 +1,7 @@
 """One request that follows one call: what is sent for it, and when; on every era and transport."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
 from msgspec import UNSET
@@ -9,17 +9,19 @@ from msgspec import UNSET
 from afoot.core.call import Series
 from afoot.core.facts import NOTHING, Finished, Opened, Question, Reading, Released, Started
 from afoot.core.notices import notice
-from afoot.core.ports import Handle
+from afoot.core.ports import Handle, Tool
 from afoot.engine.engine import Submission
 from afoot.engine.live import Follower, Live
 from afoot.errors import CallerError
 from afoot.observe.eta import LEAST_S
-from afoot.serve import patience
+from afoot.serve import patience, tasks
 from afoot.serve.desk import attend, is_errand
 from afoot.serve.forecast import usual_s
 from afoot.serve.frames import advance, ahead, beside, catch_up, flush, is_staged, show
+from afoot.serve.join import alike
 from afoot.serve.manner import Manner, Outlet
 from afoot.serve.site import Site
+from afoot.serve.taping import tape
 from afoot.wire import messages
 from afoot.wire.messages import FrameMeta, Wanted
 
@@ -32,9 +34,9 @@ class Conversation:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_sent", "_settled", "_timer", "begun", "below", "bell", "caller", "due", "extra", "foretells",
-        "is_brief", "live", "manner", "missed", "outlet", "round", "series", "site", "stages", "stopped",
-        "told", "waits", "want",
+        "_sent", "_settled", "_timer", "after", "as_task", "begun", "below", "bell", "caller", "due", "extra",
+        "foretells", "is_brief", "joins", "live", "manner", "mark", "missed", "outlet", "round", "series",
+        "site", "stages", "stopped", "told", "waits", "want",
     )  # fmt: skip
 
     live: Live
@@ -50,8 +52,12 @@ class Conversation:
         self.round = 0
         self.stopped = False
         self.waits = False  # for a call that another request opened; leaving is then no cancel
+        self.joins = False  # a call that another request of its caller opened
+        self.after: int | None = None  # the fact behind which a stream that broke goes on
+        self.mark: Callable[[int, int], None] | None = None  # told which frame is which fact
         self.due = inf  # when to end at the latest, whatever the call does (H5)
         self.is_brief = False  # the caller said itself when
+        self.as_task = False  # unless it is over soon, or asks first, its request ends with a task
         self.extra: list[bytes] = []  # frames that no fact of the call stands for
         self.told = False  # whether the caller knows which call this is
         self.missed = 0  # facts that this reader was too slow for, and does not know of yet
@@ -69,21 +75,22 @@ class Conversation:
         if found is None and is_errand(site, want.name):
             self.waits = True  # for which call, is seen when it is held
             return
+        is_more = want.answers or want.parent or want.task or want.key or want.capabilities.extensions
         if (
-            found is None
-            or want.answers
+            is_more
+            or found is None
             or found[1].requires
             or not found[1].plain
-            or want.parent is not None
             or b"x-mcp-header" in bytes(found[1].definition)
         ):
-            self.live = site.open(want, self.caller, headers)
+            self._open(found and found[1], headers)
         else:
             if len(want.arguments) > site.settings.max_arguments_bytes:
                 raise site.too_large()
             submission = Submission(
-                want.name, want.arguments, self.caller, want.budget.idle_s, want.budget.left_s
-            )
+                want.name, want.arguments, self.caller, want.budget.idle_s, want.budget.left_s,
+                trace=want.trace,
+            )  # fmt: skip
             try:
                 self.live = site.engine.submit(submission)
             except CallerError as error:
@@ -91,10 +98,18 @@ class Conversation:
         forms = want.capabilities.elicitation  # as `Capabilities.can`, for what calls below may ask
         self.live.can_ask = forms is not None and ("form" in forms or not forms)
         self.live.attached = 1
+        self.live.request = want.id, self.manner.version
+
+    def _open(self, tool: Tool | None, headers: Mapping[str, str] | None) -> None:
+        """Open a call that wants more than the ordinary, or join one of the same arguments; raises Fault."""
+        site, want = self.site, self.want
+        self.as_task = want.task = tasks.chosen(site, want, tool, modern=self.manner.modern)
+        again = alike(site, want, tool, self.caller) if tool is not None and tool.join else None
+        self.live, self.joins = again or site.open(want, self.caller, headers), again is not None
 
     def cancel(self, by: str, reason: str) -> None:
         """The caller wants no answer any more, nor that the call goes on if this request opened it."""
-        if not self.waits:
+        if not self.waits and not (by == "disconnect" and self.live.tool.on_disconnect == "detach"):
             self.site.engine.cancel(self.live, by, reason)
         self.stop()
 
@@ -108,13 +123,14 @@ class Conversation:
         if self.waits and not await attend(self):
             return
         site, live, engine = self.site, self.live, self.site.engine
+        engine.tapes is None or tape(self, engine.tapes)
         self.series = Series(live.series.last, live.series.total)
         self.stages = live.tool.lifecycle == "stages" and is_staged(live, self.want)
         hz = None if self.want.token is UNSET else site.settings.progress_hz
         follower = Follower(live, self.bell.set, engine.clock, hz)
         engine.young[id(self)] = self.settle
         engine.aging or engine.age()  # a retry starts nothing
-        is_new = not (self.round or self.waits or live.call.end or live.call.open)
+        is_new = not (self.round or self.waits or self.joins or live.call.end or live.call.open)
         try:
             done = not is_new and await self._begin(follower)
             while not done:
@@ -132,20 +148,21 @@ class Conversation:
             if (ours.last or 0.0) >= (whole.last or 0.0):  # another request may have come further
                 whole.last, whole.total = ours.last, ours.total
             whole.repaired += ours.repaired
-            if ours.repaired:
-                site.count("reports repaired", ours.repaired)
+            _ = ours.repaired and site.count("reports repaired", ours.repaired)
 
     def settle(self) -> None:
         """The call is not one of the many that end at once: watch its caller, and mind its silence."""
         self._settled = True
         self.outlet.watch(self.bell.set)
         limit_s = patience.limit(self.site.settings, self.want.budget, self.want.client)
-        self.due = min(self.due, self.begun + patience.SHARE * limit_s)
+        self.due = min(self.due, self.begun + (0.0 if self.as_task else patience.SHARE * limit_s))
         self._arm()
 
     async def _begin(self, follower: Follower) -> bool:
         """What a call that is not new has to say at once: its end, or what it still asks."""
         call = self.live.call
+        if self.after is not None:
+            return await self._go_on(follower, self.after)
         catch_up(self, follower)
         if not (call.end or call.open):
             return False
@@ -161,6 +178,19 @@ class Conversation:
         elif frames:
             await self.outlet.send(frames)
         return last is not None
+
+    async def _go_on(self, follower: Follower, after: int) -> bool:
+        """Go on behind the fact that the caller had last; ask what it does not know to be asked."""
+        call = self.live.call
+        follower.seq = min(follower.seq, after)
+        follower.number = min(follower.number, max(0, call.readings - 1))
+        self.bell.set()
+        if call.open and (frames := self.manner.ask(self, list(call.open.values()))[0]):
+            await self.outlet.send(frames)
+        ends = [entry.seq for entry in self.live.backlog if type(entry.fact) is Finished]
+        if ends and ends[0] <= after:  # it had everything
+            await self.outlet.finish((), None)
+        return bool(ends) and ends[0] <= after
 
     async def _turn(self, follower: Follower) -> bool:
         """Send what is new; True when that was the last."""
@@ -202,6 +232,8 @@ class Conversation:
         if last is not None:
             flush(self, follower, frames)
         frames += more
+        if more and self.mark is not None:
+            self.mark(len(frames), follower.seq)
         return last
 
     async def _leave(self) -> bool:

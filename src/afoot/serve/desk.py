@@ -53,8 +53,11 @@ def is_errand(site: Site, name: str) -> bool:
 
 async def attend(talk: "Conversation") -> bool:
     """Do what the caller asks; True if its request is to follow the call now, else it has been answered."""
+    errand = _ERRANDS.get(talk.want.name)
+    if errand is None:
+        return True  # it is known already which call
     try:
-        text = await _ERRANDS[talk.want.name](talk)
+        text = await errand(talk)
     except ToolError as error:
         meta = ErrorMeta(error.category, error.code or error.category)
         await _answer(talk, error.message, error=meta)

@@ -8,7 +8,7 @@ from afoot.core.notices import is_stalled
 from afoot.engine.engine import Engine
 from afoot.engine.live import Live
 from afoot.observe.eta import Eta, Point, estimate, rate, usual_gap
-from afoot.serve.view import CallView, view
+from afoot.serve.view import CallView, Children, view
 
 ENOUGH = 5  # readings from which on a call has a usual gap
 
@@ -53,7 +53,9 @@ def foreseen(engine: Engine, live: Live, now: float, shown: CallView | None = No
     """The call as it is now, and what is expected of it."""
     ahead = outlook(engine, live, now)
     shown = view(live.call, now) if shown is None else shown
-    return replace(shown, eta=ahead.eta, rate=ahead.rate, stalled=ahead.stalled)
+    below = live.below
+    children = None if below is None else Children(below.total, len(below.children), below.failed)
+    return replace(shown, eta=ahead.eta, rate=ahead.rate, stalled=ahead.stalled, children=children)
 
 
 def _points(live: Live) -> list[Point]:

@@ -29,6 +29,8 @@ def show(talk: "Conversation", item: Fact | Reading, frames: list[bytes], asked:
     elif talk.stages and not isinstance(item, Reading):
         for stage in stages(item):
             advance(talk, stage, FrameMeta(progress=ProgressMeta(source="engine")), frames)
+    if talk.mark is not None and not asked:  # what is asked comes behind all the others
+        talk.mark(len(frames), next((one.seq for one in talk.live.backlog if one.fact is item), 0))
 
 
 def advance(talk: "Conversation", reading: Reading, meta: FrameMeta | None, frames: list[bytes]) -> None:

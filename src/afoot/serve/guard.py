@@ -8,19 +8,17 @@ from msgspec import Struct
 
 from afoot.serve.admission import Admission
 from afoot.serve.asgi import Scope, header
+from afoot.serve.principal import CALL, Denied, Principal, operator
+from afoot.serve.ways import Ways
+
+__all__ = ["LOCAL", "PIPE", "SIGNS", "Denied", "Guard", "hosts"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 LOCAL = "local"  # whoever says nothing that could be proved (S3)
 PIPE = "stdio"  # the one who started this process
+SIGNS = frozenset(("origin", "authorization", "afoot-caller"))  # headers by which somebody may be known
+NEEDED = "a token is needed: Authorization: Bearer …"
 _BRIDGE = re.compile(rb"connect-([A-Za-z0-9]{16,64})")
-
-
-class Denied(Exception):
-    """Not this way; the message says what was wrong."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Guard(Struct, frozen=True):
@@ -31,6 +29,8 @@ class Guard(Struct, frozen=True):
     mcp_token: str = ""
     operator_token: str = ""
     admission: Admission | None = None  # browsers that were let in
+    ways: Ways | None = None  # for others
+    is_closed: bool = False  # `/mcp` answers only those who have proved who they are
 
     def mcp(self, scope: Scope) -> None:
         """May this request reach `/mcp`? Raises Denied."""
@@ -38,8 +38,31 @@ class Guard(Struct, frozen=True):
         origin = _text(scope, b"origin")
         if origin is not None and origin not in self.origins and not self._own(origin):
             raise Denied(403, f"origin {origin} is not allowed (see allow_origins)")
-        if self.mcp_token and not self._bears(scope, self.mcp_token, self.operator_token):
-            raise Denied(401, "a token is needed: Authorization: Bearer …")
+        if (
+            self.mcp_token
+            and self.ways is None
+            and not self._bears(scope, self.mcp_token, self.operator_token)
+        ):
+            raise Denied(401, NEEDED)
+
+    async def admit(self, scope: Scope) -> str:
+        """Who asks at `/mcp` (S3). Raises Denied."""
+        self.mcp(scope)
+        if header(scope, b"afoot-caller") is not None:
+            return self.caller(scope)
+        return await self._identify(scope)
+
+    async def _identify(self, scope: Scope) -> str:
+        if self._bears(scope, self.mcp_token, self.operator_token):
+            return LOCAL
+        bearer = _bearer(scope)
+        found = await self.ways.find(bearer) if self.ways is not None and bearer else None
+        if found is not None:
+            found.demand(CALL)
+            return found.caller
+        if self.is_closed:
+            raise Denied(401, "this token is not known here" if bearer else NEEDED)
+        return LOCAL
 
     def caller(self, scope: Scope) -> str:
         """Who asks: a bridge that bears the operator's token may say which it is (S3). Raises Denied."""
@@ -56,17 +79,20 @@ class Guard(Struct, frozen=True):
         self._host(scope)
         self._own_site(scope)
 
-    def operator(self, scope: Scope) -> str:
-        """May this request reach the operator's API? Gives the session it is of, if any. Raises Denied."""
+    async def operator(self, scope: Scope) -> Principal:
+        """Who asks at the operator's API. Raises Denied; what they may do there is the route's to say."""
         self._host(scope)
         self._own_site(scope)
         if self._bears(scope, self.operator_token):
-            return ""
+            return operator()
         token = _bearer(scope)
         session = self.admission.find(token) if self.admission is not None and token else None
-        if session is None:
+        if session is not None:
+            return operator(session.id)
+        found = await self.ways.find(token) if self.ways is not None and token else None
+        if found is None:
             raise Denied(401, "the operator's token is needed: Authorization: Bearer …")
-        return session.id
+        return found
 
     def link(self, scope: Scope, origin: str) -> None:
         """May this request become the link of the extension with this origin? Raises Denied."""
@@ -99,6 +125,25 @@ class Guard(Struct, frozen=True):
 def hosts(port: int, named: Iterable[str]) -> frozenset[str]:
     """The Host headers that mean us."""
     return frozenset([f"{name}:{port}" for name in LOOPBACK] + [name.lower() for name in named])
+
+
+def refusal(guard: Guard, denied: Exception) -> list[tuple[bytes, bytes]]:
+    """The header that says how to get in, if that is what is wrong (RFC 6750)."""
+    if (
+        not isinstance(denied, Denied)
+        or denied.status not in (401, 403)
+        or (denied.status == 403 and not denied.scope)
+    ):
+        return []
+    told = guard.ways.challenge if guard.ways is not None else "Bearer"
+    if denied.scope:
+        told += f'{"," if "=" in told else ""} error="insufficient_scope", scope="{denied.scope}"'
+    return [(b"www-authenticate", told.encode())]
+
+
+def is_bridge(caller: str) -> bool:
+    """Whether a caller is behind `afoot connect`."""
+    return caller.startswith("connect:")
 
 
 def _bearer(scope: Scope) -> bytes:

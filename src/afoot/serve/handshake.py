@@ -1,31 +1,38 @@
 """A connection of the handshake era, on any transport: what it was told, what it asked, what we asked it."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 
 from msgspec import UNSET
 
-from afoot.core.facts import NOTHING, Answer, Answered, Question
+from afoot.core.facts import Answered, Question
 from afoot.engine.bell import Bell
 from afoot.engine.live import Live
-from afoot.errors import AfootError, ToolError
 from afoot.serve import patience
 from afoot.serve.conversation import Conversation
+from afoot.serve.join import opened
 from afoot.serve.listing import SHELVED, definitions, shelved
 from afoot.serve.manner import Outlet
 from afoot.serve.modern import hand_over
+from afoot.serve.nested import Nested, TaskAsker
+from afoot.serve.numbered import Numbered
 from afoot.serve.shelf_inquiry import Inquiries
 from afoot.serve.shelf_lookup import answer_handshake, hold
 from afoot.serve.shelf_news import Ear
 from afoot.serve.site import Site
+from afoot.serve.tasks import standing
+from afoot.serve.tasks_2025 import answer_older, begin_older, offered
+from afoot.serve.tasks_news import Watching
 from afoot.wire import mcp_2025 as era
-from afoot.wire import messages, shelf
+from afoot.wire import shelf
 from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 from afoot.wire.messages import Capabilities, Wanted
+from afoot.wire.place import Passport
 from afoot.wire.shelf import LOOKUPS
+from afoot.wire.tasks import CAPABILITY, OLDER, related, told_older
 
 SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
-TRIES = 3  # how often a question is put again after an answer that does not fit
 
 
 class Session:
@@ -43,11 +50,12 @@ class Session:
         self.level: str | None = "info"
         self._talks: dict[Id, Conversation] = {}
         self._bells: dict[Id, Bell] = {}  # of requests without a call; cracked when they are cancelled
-        self.ear = Ear(Bell())
+        self.ear = Ear(Bell(), owner=caller)
         self.inquiries = Inquiries()
+        self.watching = Watching(site, self.ear.bell, self._told)
         self._left: dict[Id, Live] = {}  # calls that run on without their stream
-        self._asked: dict[Id, tuple[Conversation, Question, int]] = {}
-        self._number = 0
+        self._nested = Nested(site, caller)
+        self._askers: dict[str, TaskAsker] = {}  # tasks, by their ids
 
     async def request(self, message: Envelope, outlet: Outlet) -> None:
         """Answer one request; raises Fault."""
@@ -57,6 +65,11 @@ class Session:
             await self._call(message, outlet)
         elif message.method in LOOKUPS or message.method in SUBSCRIPTIONS:
             await self._look_up(message, request, outlet)
+        elif message.method in OLDER and self.version == era.LATEST:
+            self._is_free(request)
+            talk = await answer_older(self._site, self, message, outlet)
+            if talk is not None:
+                await self.hold(talk)
         else:
             if message.method != "ping":
                 await self._site.settled()
@@ -81,20 +94,8 @@ class Session:
 
     def responded(self, message: Envelope) -> None:
         """Take the answer to a question of ours; one that does not fit is put again."""
-        if self.inquiries.answered(message):
-            return
-        known = self._asked.pop(message.id, None) if isinstance(message.id, int | str) else None
-        if known is None:
-            self._site.count("answers to nothing")
-            return
-        talk, asked, tries = known
-        try:
-            given = messages.answer(asked, message.result, self.caller) if message.result else None
-            self._site.engine.answer(asked.id, given or Answer("cancel", by=self.caller))
-        except (ToolError, Fault):
-            self._again(talk, asked, tries + 1)
-        except AfootError:
-            self._site.count("answers too late")
+        if not self.inquiries.answered(message):
+            self._nested.answered(message)
 
     def close(self, reason: str) -> None:
         """The connection is over."""
@@ -104,24 +105,23 @@ class Session:
             talk.stop()
         self.forget()
 
+    def reopen(self, passport: Passport) -> None:
+        """This is a session that another gateway has opened."""
+        self.version, self.client = passport.version, passport.client
+        self.capabilities = passport.capabilities
+        self._nested.renew()
+        self._site.library.listen(self.ear)
+
     def forget(self) -> None:
         """Nobody is there to be told anything: end what starts no call."""
         for bell in (self.ear.bell, *self._bells.values()):
             bell.crack()
         self._site.library.leave(self.ear)
+        self.watching.close()
 
     def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """Put questions to the client as requests of our own; those it cannot answer go to the operator."""
-        frames = []
-        put = {one.id for asker, one, _ in self._asked.values() if asker is talk}
-        for one in asked:
-            if one.id in put:
-                continue  # it was not on record yet, and comes once more when it is
-            if self.capabilities.may_answer(one):
-                frames.append(self._put(talk, one, 0))
-            elif one.kind in ("sample", "roots"):
-                self._site.engine.answer(one.id, Answer("decline", by="engine"))
-        return frames, None
+        return self._nested.put(talk, asked, self.capabilities), None
 
     def postpone(self, talk: Conversation) -> bytes:
         """Not in this era: a large result goes as one event."""
@@ -133,21 +133,36 @@ class Session:
 
     def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:
         """Withdraw a question that somebody else has answered (A5)."""
-        asked = [number for number, (_, one, _) in self._asked.items() if one.id == fact.question]
-        return [self._withdraw(number, f"answered by {fact.answer.by}") for number in asked]
+        return self._nested.withdraw(fact.question, f"answered by {fact.answer.by}")
 
     def over(self, talk: Conversation) -> list[bytes]:
-        """Withdraw what the call asked and needs no more."""
-        asked = [number for number, (asker, _, _) in self._asked.items() if asker is talk]
-        return [self._withdraw(number, "its request is over") for number in asked]
+        """Withdraw what the call asked and needs no more; not if the stream broke, for it may be resumed."""
+        if talk.outlet.gone and not (self._dies or talk.live.call.is_finished):
+            return []
+        return self._nested.over(talk, "its request is over")
 
     def left(self, talk: Conversation) -> None:
         """A lost stream is no cancel in this era; the call runs on, and can still be cancelled (X3)."""
-        if self._dies:
+        if self._dies and talk.live.tool.on_disconnect != "detach":
             self._site.engine.cancel(talk.live, "disconnect", "the client takes nothing any more")
+        talk.live.attached -= 1
         talk.live.can_ask = False  # unless it comes back to wait for it
         self._left = {request: live for request, live in self._left.items() if not live.call.is_finished}
         self._left[talk.want.id] = talk.live
+
+    async def take_over(self, talk: Conversation, asked: set[str]) -> None:
+        """A request goes on, on another stream; what it was asked on the one before, it need not be again."""
+        request, live = talk.want.id, talk.live
+        before = self._talks.get(request)
+        if before is not None and before.live is not live:
+            self._is_free(request)
+        while before is not None and self._talks.get(request) is before:
+            if isinstance(before.outlet, Numbered):
+                before.outlet.leave()
+            before.bell.set()
+            await asyncio.sleep(0)
+        self._left.pop(request, None)
+        self._nested.pass_on(talk, asked)
 
     def _plain(self, request: Id, message: Envelope) -> bytes:
         method = str(message.method)
@@ -157,7 +172,10 @@ class Session:
             self.client = hello.clientInfo.name
             library = self._site.library
             library.listen(self.ear)
-            return era.welcome(request, hello, self._site.info, self._site.guidance(), library.capabilities())
+            can = library.capabilities()
+            if self.version == era.LATEST:
+                can = {**can, "tasks": CAPABILITY}
+            return era.welcome(request, hello, self._site.info, self._site.guidance(), can)
         if method == "ping":
             return era.answered(request)
         if method == "logging/setLevel":
@@ -166,11 +184,27 @@ class Session:
         if method == "tools/list":
             asked = era.read_list(message)
             limit_s = patience.limit(self._site.settings, asked.meta.budget, self.client)
-            return era.answered(request, tools=patience.offered(definitions(self._site), limit_s))
+            tools = offered(self._site) if self.version == era.LATEST else definitions(self._site)
+            return era.answered(request, tools=patience.offered(tools, limit_s))
         if method in SHELVED:
             era.read_list(message)
             return era.answered(request, **shelved(self._site, method))
         raise Fault(METHOD_NOT_FOUND, f"unknown method {method!r}", status=200)
+
+    def _told(self, live: Live) -> list[bytes]:
+        """A task that changed, on this session's stream; and what it asks, if nobody follows it (Q1)."""
+        frames, call = [told_older(standing(self._site, live), self.capabilities)], live.call
+        outlet = self.watching.outlet
+        if call.open and outlet is not None and not live.attached:
+            asker = self._askers.get(call.id)
+            if asker is None or asker.outlet is not outlet:
+                asker = TaskAsker(live, outlet, partial(self.watching.again, live))
+                living = [one for one in self._askers.values() if not one.live.call.is_finished]
+                self._askers = {one.live.call.id: one for one in (*living, asker)}
+            asked = self._nested.put(asker, list(call.open.values()), self.capabilities)
+            frames += [related(frame, call.id) for frame in (*asker.extra, *asked)]
+            asker.extra.clear()
+        return frames
 
     async def _look_up(self, message: Envelope, request: Id, outlet: Outlet) -> None:
         """Answer a request that starts no call, but may take its time."""
@@ -207,17 +241,31 @@ class Session:
         want = era.read_call(message, self.capabilities, self.level)
         self._is_free(want.id)
         want.client = self.client
+        want.task = want.task and self.version == era.LATEST
         if want.name not in self._site.engine.catalog.known and await self._is_given_up(want.id, outlet):
             await outlet.finish((), None)
             return
         self._one_token(want)
         talk = Conversation(self._site, want, self.caller, outlet, self)
-        talk.open()
-        self._talks[want.id] = talk
+        if want.key:
+            await opened(talk)
+        else:
+            talk.open()
+        if not want.task:
+            await self.hold(talk)
+            return
+        await begin_older(self._site, talk)
+        self.watching.follow(talk.live)
+
+    async def hold(self, talk: Conversation) -> None:
+        """Follow a call for one request, which can be cancelled meanwhile."""
+        self._talks[talk.want.id] = talk
+        if isinstance(talk.outlet, Numbered) and talk.after is None and not talk.waits:
+            talk.outlet.begin(talk)
         try:
             await talk.hold()
         finally:
-            del self._talks[want.id]
+            del self._talks[talk.want.id]
             self.over(talk)
 
     async def _is_given_up(self, request: Id, outlet: Outlet) -> bool:
@@ -235,21 +283,3 @@ class Session:
         if want.token is not UNSET and any(talk.want.token == want.token for talk in self._talks.values()):
             self._site.count("tokens used twice")
             want.token = UNSET
-
-    def _put(self, talk: Conversation, asked: Question, tries: int) -> bytes:
-        self._number += 1
-        number = f"afoot-{self._number}"
-        self._asked[number] = (talk, asked, tries)
-        return era.ask(number, asked)
-
-    def _withdraw(self, number: Id, reason: str) -> bytes:
-        del self._asked[number]
-        return era.withdrawn(number, reason)
-
-    def _again(self, talk: Conversation, asked: Question, tries: int) -> None:
-        if tries >= TRIES:
-            self._site.engine.answer(asked.id, Answer("cancel", NOTHING, self.caller))
-            return
-        talk.extra.append(self._put(talk, asked, tries))
-        self._site.count("answers refused")
-        talk.bell.set()

@@ -9,17 +9,20 @@ from msgspec import Struct, UnsetType
 
 from afoot.engine.bell import Bell
 from afoot.errors import AfootError
+from afoot.serve import tasks
 from afoot.serve.asgi import Leaving, Receive, Scope, Send, accepts, read_rest, too_large
 from afoot.serve.conversation import Conversation
-from afoot.serve.guard import LOCAL, Denied, Guard
-from afoot.serve.listing import answer_plain, listen
-from afoot.serve.modern import Modern, resume
+from afoot.serve.guard import LOCAL, SIGNS, Denied, Guard, is_bridge, refusal
+from afoot.serve.listing import answer_plain, ear_for, listen
+from afoot.serve.modern import Modern, again
 from afoot.serve.shelf_lookup import answer_modern, hold, look_up
 from afoot.serve.site import Site
+from afoot.serve.tasks_news import watched
 from afoot.wire import mcp, mcp_2025, messages, sse
 from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault, Id
 from afoot.wire.messages import Wanted
 from afoot.wire.shelf import LOOKUPS
+from afoot.wire.tasks import METHODS
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -128,9 +131,8 @@ class Http:
         guard, reply = self._guard, Reply(send, self._site.settings.stuck_s, (), receive)
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         try:
-            if headers.get("host") not in guard.hosts or "origin" in headers or guard.mcp_token:
-                guard.mcp(scope)
-            caller = guard.caller(scope) if "afoot-caller" in headers else LOCAL
+            is_open = headers.get("host") in guard.hosts and not guard.is_closed and not guard.mcp_token
+            caller = LOCAL if is_open and SIGNS.isdisjoint(headers) else await guard.admit(scope)
             if headers.get("mcp-protocol-version", mcp_2025.LATEST) in mcp_2025.VERSIONS:
                 await self._sessions.serve(scope, receive, reply, caller)
             elif scope["method"] != "POST":
@@ -141,7 +143,8 @@ class Http:
             await reply.json(fault.status, messages.error(fault))
         except (Denied, AfootError) as error:
             status = error.status if isinstance(error, Denied) else 503
-            await reply.json(status, messages.error(Fault(INVALID_REQUEST, str(error))))
+            told = messages.error(Fault(INVALID_REQUEST, str(error)))
+            await reply.json(status, told, *refusal(guard, error))
         except ConnectionResetError:
             pass  # the caller left before it had said everything
         finally:
@@ -172,13 +175,14 @@ class Http:
         if not isinstance(asked, Wanted):
             await self._plain(asked, headers, reply, caller)
             return
-        is_local = caller == LOCAL
+        is_local = caller == LOCAL or not is_bridge(caller)
         if asked.name not in site.engine.catalog.known and not await self._settled(reply):
             return
         talk = Conversation(site, asked, caller, reply, _MODERN if is_local else _BRIDGED)
         try:
             # A bridge knows no schema to mirror arguments by, so no headers are compared for it.
-            await resume(talk) if asked.state is not None else talk.open(headers if is_local else None)
+            mirrored = headers if is_local else None
+            await again(talk, mirrored) if asked.state is not None or asked.key else talk.open(mirrored)
         except Fault as fault:
             fault.id = asked.id
             raise
@@ -204,9 +208,13 @@ class Http:
                 wanted = mcp.read_listen(message, headers)
                 reply.watch(bell.ring)
                 stays = self._site.callers.present(caller, self._site.servers)  # a bridge always holds one
-                with nullcontext() if caller == LOCAL else stays:
-                    await listen(self._site, message.id, wanted, reply, bell)
+                carried = await watched(self._site, message, wanted, caller, bell)
+                ear = ear_for(wanted, bell, caller)
+                with carried, nullcontext() if caller == LOCAL else stays:
+                    await listen(self._site, message.id, wanted, carried.over(reply), ear)
                 return
+            if message.method in METHODS:
+                return await reply.json(200, await tasks.answer(self._site, message, headers, caller))
             asked = mcp.read_plain(message, headers)
             if message.method in LOOKUPS:
                 work = answer_modern(self._site, look_up(message, asked, caller))

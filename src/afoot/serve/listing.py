@@ -65,11 +65,15 @@ def definitions(site: Site) -> list[Raw]:
     return [tool.definition for tool in site.engine.catalog]
 
 
-async def listen(site: Site, request: Id, wanted: Filter, outlet: Outlet, bell: Bell) -> None:
+def ear_for(wanted: Filter, bell: Bell, caller: str) -> Ear:
+    """What hears the changes that a caller wants to be told of."""
+    return Ear(bell, [kind for kind in LISTS if getattr(wanted, f"{kind}ListChanged")], caller)
+
+
+async def listen(site: Site, request: Id, wanted: Filter, outlet: Outlet, ear: Ear) -> None:
     """Hold a stream open and tell of every wanted change, until it is left or we close; raises Fault."""
     if len(wanted.resourceSubscriptions) > MOST:
         raise Fault(INVALID_PARAMS, f"params.notifications.resourceSubscriptions: over {MOST}")
-    ear = Ear(bell, [kind for kind in LISTS if getattr(wanted, f"{kind}ListChanged")])
     site.library.listen(ear)
     try:
         await _subscribe(site, wanted, ear)
@@ -77,19 +81,22 @@ async def listen(site: Site, request: Id, wanted: Filter, outlet: Outlet, bell: 
             [mcp.notice("notifications/subscriptions/acknowledged", request, notifications=wanted)]
         )
         await relay(site, ear, outlet, lambda kind, uri: mcp.changed(kind, uri, request))
-        await outlet.finish((), None if bell.cracked else mcp.listen_over(request, site.info))
+        await outlet.finish((), None if ear.bell.cracked else mcp.listen_over(request, site.info))
     finally:
         site.library.leave(ear)
 
 
 async def relay(site: Site, ear: Ear, outlet: Outlet, render: Render) -> None:
-    """Send what an ear hears, and keep the stream alive between, until it is left, cracked or we close."""
+    """Send what an ear hears, and keep the stream alive between, until it is left, cracked or we close.
+
+    It also ends when its caller is let in no more (S2).
+    """
     bell = ear.bell
     site.bells.append(bell)
     try:
         while not outlet.gone and not bell.cracked and site.engine.closing is None:
             await site.bell_or_beat(bell)
-            if outlet.gone or bell.cracked:
+            if outlet.gone or bell.cracked or not site.admits(ear.owner):
                 return  # what is new is kept for another stream
             if news := [render(kind, uri) for kind, uri in ear.take()]:
                 await outlet.send(news)

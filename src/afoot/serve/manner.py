@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 class Outlet(Protocol):
     """Where the frames of one request go. `gone`: nobody is there any more; `streaming`: frames can flow."""
 
-    gone: bool
-    streaming: bool
+    @property
+    def gone(self) -> bool: ...
+
+    @property
+    def streaming(self) -> bool: ...
 
     async def send(self, frames: Sequence[bytes]) -> None: ...
 
@@ -29,6 +32,7 @@ class Manner(Protocol):
 
     capped: bool
     modern: bool
+    version: str  # of the protocol
 
     def ask(self, talk: "Conversation", asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """Frames that ask, and the last frame if asking ends this request."""

@@ -1,12 +1,14 @@
 """2026-07-28 as a manner of conversation: a question ends the request, and its retry goes on (Q1)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from afoot.core.facts import NOTHING, Answer, Answered, Question
 from afoot.engine.live import Live
 from afoot.errors import AfootError
+from afoot.serve import tasks
 from afoot.serve.conversation import Conversation
 from afoot.serve.desk import is_errand
+from afoot.serve.join import opened
 from afoot.serve.site import Site
 from afoot.wire import handle, mcp, messages
 from afoot.wire.messages import Wanted
@@ -17,13 +19,14 @@ ROUNDS = 8  # official clients stop at ten
 class Modern:
     """How a 2026-07-28 caller is asked and told."""
 
-    __slots__ = ("cancels", "capped", "modern")
+    __slots__ = ("cancels", "capped", "modern", "version")
 
     def __init__(self, *, cancels: bool, capped: bool) -> None:
         """`cancels`: losing the stream cancels the call; `capped`: large results cannot go on a stream."""
         self.cancels = cancels
         self.capped = capped
         self.modern = True
+        self.version = mcp.VERSION
 
     def ask(self, talk: Conversation, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """End the request with what the caller is to find out; what it cannot goes to the operator."""
@@ -39,6 +42,9 @@ class Modern:
 
     def part(self, talk: Conversation) -> bytes:
         """A round without a question, which the client takes by itself; if it takes none, a handle."""
+        if talk.as_task:
+            detach(talk)
+            return tasks.created(talk)
         can = talk.want.capabilities
         is_able = any(one is not None for one in (can.elicitation, can.sampling, can.roots))
         if is_able and talk.round < ROUNDS and not talk.is_brief:
@@ -56,7 +62,11 @@ class Modern:
 
     def left(self, talk: Conversation) -> None:
         """The stream was closed: a cancel, if no other request of the newest round follows the call."""
-        if detach(talk) and self.cancels:
+        if not detach(talk):
+            return
+        if talk.live.tool.on_disconnect == "detach":
+            talk.live.can_ask = False  # unless it comes back
+        elif self.cancels:
             talk.site.engine.cancel(talk.live, "disconnect", "the client closed the stream")
 
     def _round(self, talk: Conversation, asked: Sequence[Question]) -> bytes:
@@ -92,6 +102,11 @@ def detach(talk: Conversation) -> bool:
     return live.attached <= 0
 
 
+async def again(talk: Conversation, headers: Mapping[str, str] | None = None) -> None:
+    """Begin a request that may have been made before: by its state or its key; raises Fault."""
+    await (resume(talk) if talk.want.state is not None else opened(talk, headers))
+
+
 async def resume(talk: Conversation) -> None:
     """Find the call that a retry belongs to, and take its answers; raises Fault."""
     site, want = talk.site, talk.want
@@ -100,6 +115,7 @@ async def resume(talk: Conversation) -> None:
     take_answers(site, live, want, talk.caller)
     if talk.waits:
         return
+    talk.as_task = tasks.chosen(site, want, live.tool, modern=True)
     if talk.round > live.round:  # it waited through a restart, so nobody has followed it yet
         live.round, live.attached = talk.round, 0
     if talk.round == live.round:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from afoot.serve.principal import ADMIN, WATCH
 from afoot.serve.request import Handler
 
 PATH_PART = re.compile(r"\{(\w+)\}")
@@ -36,6 +37,12 @@ class Route(Struct, frozen=True):
     query: tuple[str, ...] = ()
     status: int = 200
     is_public: bool = False
+    scope: tuple[str, ...] = ()  # one of these is needed; without, `watch` to read and `admin` for the rest
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The scopes without any of which nobody is answered."""
+        return self.scope or ((WATCH,) if self.method == "GET" else (ADMIN,))
 
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:

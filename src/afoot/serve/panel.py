@@ -92,7 +92,7 @@ class Panel:
         """Answer a question by the operator's word; says what came of it."""
 
         def answer() -> None:
-            self._engine.answer(given.question, Answer(given.action, given.content, "operator"))
+            self._engine.answer(given.question, Answer(given.action, given.content, "operator", "panel"))
 
         return _done(given.question, answer)
 

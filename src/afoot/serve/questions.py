@@ -65,7 +65,8 @@ async def answer(request: Request) -> None:
         )
     content = NOTHING if said.content is UNSET else said.content
     try:
-        site.engine.answer(name, Answer(said.action, content, "operator"))
+        given = Answer(said.action, content, "operator", _surface(request), request.identity)
+        site.engine.answer(name, given)
     except AlreadyAnswered:
         raise _closed(call, name) from None
     except ToolError as error:
@@ -75,6 +76,13 @@ async def answer(request: Request) -> None:
         raise Wrong(422, error.message, error.category, fields=fields) from None
     await site.recorded()  # what is acknowledged is not lost (H1)
     await request.answer(200, view(call, site.engine.clock.now()))
+
+
+def _surface(request: Request) -> str:
+    """Where the operator is: a session is a browser's; commands say who they are."""
+    if request.session:
+        return "console"
+    return "terminal" if request.header(b"afoot-surface") == "terminal" else "api"
 
 
 def misfits(asked: Question, content: Raw) -> list[dict[str, str]]:

@@ -12,6 +12,7 @@ from afoot.errors import (
     AlreadyAnswered,
     CallerError,
     IllegalFact,
+    OverQuota,
     Refused,
     ToolError,
     UnknownName,
@@ -19,11 +20,13 @@ from afoot.errors import (
 from afoot.serve.asgi import Receive, Scope, header, read_body
 from afoot.serve.guard import Denied
 from afoot.serve.http import Reply
+from afoot.serve.principal import OPERATOR, WATCH, Principal
 from afoot.serve.site import Site
 from afoot.serve.view import encode
 from afoot.wire.jsonrpc import Fault, place
 
 T = TypeVar("T")
+NOBODY = Principal("", frozenset())
 
 
 class Wrong(Exception):
@@ -42,7 +45,17 @@ class Request(Struct, frozen=True):
     receive: Receive
     reply: Reply
     names: Mapping[str, str]
-    session: str = ""  # of the browser that asks; nothing if it bears the operator's own token
+    who: Principal = NOBODY
+
+    @property
+    def session(self) -> str:
+        """The session of the browser that asks; nothing if it bears a token."""
+        return self.who.session
+
+    @property
+    def identity(self) -> str:
+        """Which operator asks, as far as they can be told apart."""
+        return self.session or ("" if self.who.caller == OPERATOR else self.who.caller)
 
     def query(self, *known: str) -> dict[str, str]:
         """The query's parameters; raises Wrong for one that is not known."""
@@ -78,7 +91,18 @@ class Request(Struct, frozen=True):
     def is_let_in(self) -> bool:
         """Whether the asker may still be answered: a session may end while its stream is open."""
         admission = self.site.admission
-        return not self.session or (admission is not None and admission.has(self.session))
+        if self.session:
+            return admission is not None and admission.has(self.session)
+        return self.site.admits(self.who.caller)
+
+    @property
+    def only(self) -> str:
+        """Whose calls alone may be seen; nothing: everybody's (S3)."""
+        return "" if WATCH in self.who.scopes else self.who.caller
+
+    def owns(self, caller: str) -> bool:
+        """Whether the calls of this caller may be seen."""
+        return self.only in ("", caller)
 
     def header(self, name: bytes) -> str:
         """A header's text, or nothing."""
@@ -121,6 +145,8 @@ def explained(error: Exception) -> Wrong | None:
             return Wrong(error.status, error.message)
         case UnknownName():
             return Wrong(404, str(error), "not_found", nearest=error.nearest)
+        case OverQuota():
+            return Wrong(429, str(error), "rate_limit", retryable=True, retry_after_s=error.retry_after)
         case Refused():
             return Wrong(503, str(error), "unavailable", retry_after_s=error.retry_after)
         case AlreadyAnswered() | IllegalFact():

@@ -23,13 +23,13 @@ class Server(uvicorn.Server):
         yield
 
 
-def server(application: App) -> Server:
-    """A server for this application."""
+def server(application: App, tls_cert: str = "", tls_key: str = "") -> Server:
+    """A server for this application; with a certificate it speaks TLS."""
     config = uvicorn.Config(
         application, http=Protocol, ws=Upgrade, ws_max_size=LONGEST_FRAME, ws_ping_interval=None,
         ws_per_message_deflate=False, lifespan="off", access_log=False, log_config=None,
         server_header=False, date_header=False, proxy_headers=False, timeout_graceful_shutdown=2,
-        headers=list(SAFE),
+        headers=list(SAFE), ssl_certfile=tls_cert or None, ssl_keyfile=tls_key or None,
     )  # fmt: skip
     return Server(config)
 

@@ -58,7 +58,9 @@ async def code(request: Request) -> None:
     request.query()
     made, expires = _admission(request).code()
     # The guard has found the name among ours.
-    url = f"http://{request.header(b'host')}/#login={made}"
+    host = request.header(b"host")
+    scheme = "https" if request.site.public == f"https://{host}" else "http"
+    url = f"{scheme}://{host}/#login={made}"
     await request.answer(201, CodeView(made, url, expires))
 
 

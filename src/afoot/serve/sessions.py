@@ -5,16 +5,21 @@ from contextlib import suppress
 from hashlib import sha256
 
 from afoot.serve.asgi import Receive, Scope, accepts, header, read_body
-from afoot.serve.guard import LOCAL
+from afoot.serve.guard import LOCAL, is_bridge
 from afoot.serve.handshake import Session
 from afoot.serve.http import Reply
 from afoot.serve.listing import relay
+from afoot.serve.manner import Outlet
+from afoot.serve.numbered import Numbered
+from afoot.serve.resume import resume
 from afoot.serve.site import Site
 from afoot.wire import jsonrpc, mcp_2025
 from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault
+from afoot.wire.place import Passport, read_passport, seal_passport
 
 MOST = 10_000  # sessions at once
 IDLE_S = 1800.0
+LASTS_S = 7 * 86_400.0  # how old a session may be that was opened at a gateway before this one
 
 
 def caller_of(key: str) -> str:
@@ -78,10 +83,8 @@ class Sessions:
         self._expire()
         if len(self._held) >= MOST:
             raise Fault(INVALID_REQUEST, f"too many sessions ({MOST}); end one with DELETE", status=503)
-        key = secrets.token_hex(16)
-        # Behind a bridge is a process: it is the caller, and its end is the end of its calls.
-        is_local = caller == LOCAL
-        session = Session(self._site, caller_of(key) if is_local else caller, dies=not is_local)
+        key = self._key(message, caller)
+        session = self._session(key, caller)
         # It is there before its client knows of it, and not at all if it was not welcome.
         self._held[key] = Held(session, self._site.engine.clock.now(), caller)
         reply.add((b"mcp-session-id", key.encode()))
@@ -92,17 +95,31 @@ class Sessions:
             reply.headers = ()
             raise
 
+    def _key(self, message: Envelope, caller: str) -> str:
+        """The id of a new session: a secret, and who it is, for a gateway that may come after this one."""
+        secret = secrets.token_hex(16)
+        try:
+            hello = mcp_2025.read_hello(message)
+        except Fault:
+            return secret  # whoever answers says what is wrong
+        can, now = hello.capabilities, self._site.engine.clock.now()
+        who = secret, caller, now, hello.version, hello.clientInfo.name
+        return seal_passport(Passport(*who, can.elicitation, can.sampling, can.roots), self._site.key)
+
     async def _request(self, held: Held, message: Envelope, reply: Reply) -> None:
         held.busy += 1
         try:
-            await self._guarded(held.session, message, reply)
+            outlet = reply
+            if message.method == "tools/call" and not is_bridge(held.owner):
+                outlet = Numbered(self._site, reply, held.session.version)
+            await self._guarded(held.session, message, outlet)
         finally:
             held.busy -= 1
             held.seen = self._site.engine.clock.now()
 
-    async def _guarded(self, session: Session, message: Envelope, reply: Reply) -> None:
+    async def _guarded(self, session: Session, message: Envelope, outlet: Outlet) -> None:
         try:
-            await session.request(message, reply)
+            await session.request(message, outlet)
         except Fault as fault:
             fault.id = message.id if isinstance(message.id, int | str) else None
             fault.status = 200  # clients of this era read no error from the body of any other
@@ -113,6 +130,9 @@ class Sessions:
         accept = header(scope, b"accept") or b"*/*"
         if not any(kind in accept for kind in (b"text/event-stream", b"text/*", b"*/*")):
             raise Fault(INVALID_REQUEST, "header accept: must have text/event-stream", status=406)
+        if (last := header(scope, b"last-event-id")) is not None:
+            await self._resume(held, last.decode("latin-1"), reply)
+            return
         if held.streaming:
             raise Fault(INVALID_REQUEST, "this session has its stream already", status=409)
         held.streaming = True
@@ -120,22 +140,49 @@ class Sessions:
         reply.watch(ear.bell.ring)
         try:
             await reply.keep_alive()
-            await relay(site, ear, reply, mcp_2025.changed)
+            await relay(site, ear, held.session.watching.over(reply), mcp_2025.changed)
             await reply.finish((), None)
         finally:
             held.streaming, held.seen = False, site.engine.clock.now()
+
+    async def _resume(self, held: Held, last: str, reply: Reply) -> None:
+        """The stream of one request, which broke."""
+        held.busy += 1
+        try:
+            await resume(self._site, held.session, last, reply)
+        finally:
+            held.busy -= 1
+            held.seen = self._site.engine.clock.now()
 
     def _find(self, scope: Scope, caller: str) -> Held:
         key = header(scope, b"mcp-session-id")
         if key is None:
             raise Fault(INVALID_REQUEST, "header mcp-session-id: missing; begin with initialize")
-        held = self._held.get(key.decode("latin-1"))
+        named = key.decode("latin-1")
+        held = self._held.get(named) or self._reopened(named, caller)
         if held is None or held.owner != caller:
             raise Fault(
                 INVALID_REQUEST, "header mcp-session-id: no such session; begin with initialize", status=404
             )
         held.seen = self._site.engine.clock.now()
         return held
+
+    def _reopened(self, key: str, caller: str) -> Held | None:
+        """A session of a gateway before this one, which tells itself who it is (D2)."""
+        site = self._site
+        passport = read_passport(key, site.key)
+        if passport is None or passport.owner != caller:
+            return None
+        if not site.began - LASTS_S < passport.issued < site.began:
+            return None  # opened at this one, and over; or too old
+        session = self._session(key, caller)
+        session.reopen(passport)
+        held = self._held[key] = Held(session, site.engine.clock.now(), caller)
+        return held
+
+    def _session(self, key: str, caller: str) -> Session:
+        # Behind a bridge is a process: it is the caller, and its end is the end of its calls.
+        return Session(self._site, caller_of(key) if caller == LOCAL else caller, dies=is_bridge(caller))
 
     def _end(self, scope: Scope, caller: str) -> None:
         self._find(scope, caller)

@@ -10,17 +10,19 @@ from afoot.engine.bell import Bell
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall
-from afoot.errors import CallerError, Refused, UnknownName
+from afoot.engine.submission import Claim
+from afoot.errors import CallerError, OverQuota, Refused, UnknownName
 from afoot.providers.browser.browser import Browser
 from afoot.providers.browser.link import Lines
 from afoot.providers.servers import Servers
 from afoot.serve.admission import Admission
-from afoot.serve.callers import Callers
+from afoot.serve.callers import Callers, Keys
 from afoot.serve.shelf import Library, Shelf
+from afoot.serve.ways import Ways
 from afoot.wire import bookmark, headers
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.mcp import missing_capability
-from afoot.wire.messages import Wanted, early
+from afoot.wire.messages import ErrorMeta, Wanted, early
 
 MOST_WORDS = 4000  # characters of a server's instructions
 OPENING_S = 10.0  # how long a list waits for a server that was never seen before
@@ -35,6 +37,7 @@ class Site(Struct):
     key: bytes = b""  # seals bookmarks
     token: str = ""  # the operator's
     url: str = ""
+    public: str = ""  # the address by which others know us
     instructions: str = ""
     counted: dict[str, int] = {}
     bells: list[Bell] = []  # rung when the gateway closes, so that open streams end
@@ -47,8 +50,10 @@ class Site(Struct):
     shelves: Callable[[], Sequence[Shelf]] = tuple  # the servers there are now
     all_shelves: Library | None = None
     all_callers: Callers | None = None
+    keys: Keys = field(default_factory=Keys)  # by which callers mean calls again
     watching: Counter[str] = field(default_factory=Counter)  # streams of everything, by session
     admission: Admission | None = None  # browsers that the operator let in
+    ways: Ways | None = None  # for others to prove who they are
     began: float = 0.0
 
     def __post_init__(self) -> None:
@@ -79,6 +84,10 @@ class Site(Struct):
         """Something odd happened that is worth a number."""
         self.counted[what] = self.counted.get(what, 0) + times
 
+    def admits(self, caller: str) -> bool:
+        """Whether a caller that was let in may stay (S2)."""
+        return self.ways is None or self.ways.holds(caller)
+
     async def bell_or_beat(self, bell: Bell) -> None:
         """Wait for a bell, or for the next keepalive."""
         clock = self.engine.clock
@@ -105,6 +114,8 @@ class Site(Struct):
         submission = Submission(
             want.name, want.arguments, caller, want.budget.idle_s, want.budget.left_s, early_answers,
             above.call if above else None, above.weight if above else 1.0, want.capabilities.can("form"),
+            claim=Claim(want.key, want.task) if want.key or want.task else None,
+            trace=want.trace,
         )  # fmt: skip
         try:
             return self.engine.submit(submission)
@@ -115,6 +126,9 @@ class Site(Struct):
         """The protocol's error for a call that was not opened."""
         if isinstance(error, UnknownName):
             return Fault(INVALID_PARAMS, f"params.name: {error}", data={"nearest": error.nearest})
+        if isinstance(error, OverQuota):
+            told = ErrorMeta("rate_limit", "over_quota", True, error.retry_after)
+            return Fault(INTERNAL_ERROR, str(error), data={"dev.afoot/error": told}, status=429)
         retry = error.retry_after if isinstance(error, Refused) else None
         return Fault(INTERNAL_ERROR, str(error), data=retry and {"retry_after_s": retry}, status=503)
 

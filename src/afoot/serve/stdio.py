@@ -9,17 +9,20 @@ from msgspec import UNSET
 from afoot.engine.bell import Bell
 from afoot.errors import AfootError
 from afoot.pipes import TooLong, line
+from afoot.serve import tasks
 from afoot.serve.conversation import Conversation
 from afoot.serve.guard import PIPE
 from afoot.serve.handshake import Session
-from afoot.serve.listing import answer_plain, listen, relay
-from afoot.serve.modern import Modern, resume
+from afoot.serve.listing import answer_plain, ear_for, listen, relay
+from afoot.serve.modern import Modern, again
 from afoot.serve.shelf_lookup import answer_modern, hold, look_up
 from afoot.serve.site import Site
+from afoot.serve.tasks_news import watched
 from afoot.wire import jsonrpc, mcp, messages
 from afoot.wire import mcp_2025 as handshake
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
 from afoot.wire.shelf import LOOKUPS
+from afoot.wire.tasks import METHODS
 
 log = logging.getLogger("afoot.serve")
 
@@ -82,6 +85,8 @@ class ModernSession:
             await self._listen(message, request, outlet)
         elif message.method in LOOKUPS:
             await self._look_up(message, request, outlet)
+        elif message.method in METHODS:
+            await outlet.finish((), await tasks.answer(self._site, message, None, CALLER))
         else:
             mcp.read_plain(message, None)
             await self._site.settled()
@@ -124,10 +129,7 @@ class ModernSession:
             self._site.count("tokens used twice")
             want.token = UNSET
         talk = Conversation(self._site, want, CALLER, outlet, self._manner)
-        if want.state is None:
-            talk.open()
-        else:
-            await resume(talk)
+        await again(talk) if want.state is not None or want.key else talk.open()
         self._talks[request] = talk
         try:
             await talk.hold()
@@ -138,7 +140,9 @@ class ModernSession:
         wanted = mcp.read_listen(message, None)
         bell = self._listening[request] = Bell()
         try:
-            await listen(self._site, request, wanted, outlet, bell)
+            with await watched(self._site, message, wanted, CALLER, bell) as carried:
+                ear = ear_for(wanted, bell, CALLER)
+                await listen(self._site, request, wanted, carried.over(outlet), ear)
         finally:
             self._listening.pop(request, None)
 
@@ -217,7 +221,8 @@ class Stdio:
     def _tell(self, session: Session) -> None:
         """From now on, this client of the handshake era is told of changes."""
         if not self._teller:
-            relayed = relay(self._site, session.ear, self._line, handshake.changed)
+            outlet = session.watching.over(self._line)
+            relayed = relay(self._site, session.ear, outlet, handshake.changed)
             self._teller.append(asyncio.create_task(relayed))
 
     def _lock(self, message: Envelope) -> Session | ModernSession:

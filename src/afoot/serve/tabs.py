@@ -9,12 +9,16 @@ from afoot.serve.request import Request
 
 
 class Tabs(Struct, frozen=True):
-    """Every browser, tab and plugin; `counted`: what browsers sent that was dropped or repaired."""
+    """Every browser, tab and plugin; `counted`: what browsers sent that was dropped or repaired.
+
+    `cdp`: the debugging port that is to be attached to, if one is; whether it is, `browsers` tells.
+    """
 
     browsers: list[BrowserView]
     tabs: list[TabView]
     plugins: list[PluginView]
     counted: dict[str, int]
+    cdp: str = ""
 
 
 class Reloading(Struct, frozen=True):
@@ -31,7 +35,7 @@ async def index(request: Request) -> None:
         await request.answer(200, Tabs([], [], [], {}))
         return
     views = browser.browser_views(), browser.tab_views(), browser.plugin_views()
-    await request.answer(200, Tabs(*views, browser.counted))
+    await request.answer(200, Tabs(*views, browser.counted, request.site.settings.browser.cdp))
 
 
 async def reload(request: Request) -> None:

@@ -10,6 +10,8 @@ from afoot.core.call import Call
 from afoot.core.facts import Answered, CancelRequested, Hindered, Question, Reading, Result, Sample
 from afoot.core.notices import is_stalled, waiting_on
 from afoot.core.ports import Row
+from afoot.core.redact import redacted
+from afoot.core.trace import trace_id
 from afoot.engine import review
 from afoot.engine.approved import Changed
 from afoot.observe.eta import Eta
@@ -22,6 +24,8 @@ class AnswerView(Struct, frozen=True):
     content: Raw | UnsetType
     by: str
     at: float
+    surface: str  # caller, or where the operator was: console, terminal, panel, api, python; or nobody's
+    who: str | None  # the session of that browser
 
 
 class ResultView(Struct, frozen=True):
@@ -80,6 +84,14 @@ class QuestionView(Struct, frozen=True):
     digest: str = ""  # of all that is shown here: an answer may name it, and holds for nothing else (A6)
 
 
+class Children(Struct, frozen=True):
+    """How many calls a call has made, how many of them live, and how many did not end well."""
+
+    total: int
+    live: int
+    failed: int
+
+
 class CallView(Struct, frozen=True):
     """A call. What may be unset is left out of the history's lines, or of all but the full view."""
 
@@ -117,6 +129,10 @@ class CallView(Struct, frozen=True):
     rate: float | None = None  # what it does a second
     reported: float | None = None  # when it last advanced, of a call that lives
     parent: str | None | UnsetType = UNSET  # the call that made it
+    children: Children | None | UnsetType = UNSET  # not in the history's lines
+    trace: str | None | UnsetType = UNSET  # the id of the trace it is part of
+    cpu_s: float | UnsetType = UNSET  # processor time, of a call in a process of its own
+    redacted: list[str] | UnsetType = UNSET  # JSON pointers to what was a secret in its arguments (S4)
 
 
 class ReadingEvent(Struct, frozen=True, omit_defaults=True):
@@ -142,7 +158,8 @@ def view(call: Call, now: float, heard: float = 0.0) -> CallView:
         waiting_on(call), [question(call, one) for one in call.open.values() if one.kind != "below"],
         call.attempt, call.seq, call.readings, stalled=is_stalled(call, now, heard), approved=call.approved,
         hindered=call.hindered, rerun_of=opened.rerun_of or None, parent=opened.parent,
-        reported=latest.at if latest else None,
+        reported=latest.at if latest else None, trace=trace_id(call),
+        cpu_s=call.cpu_s or UNSET,
     )  # fmt: skip
 
 
@@ -159,6 +176,7 @@ def full(call: Call, samples: list[Sample], now: float) -> CallView:
         partials=call.partials,
         settled=[question(call, one) for one in call.questions.values() if one.id not in call.open],
         samples=samples,
+        redacted=redacted(call.opened.arguments),
     )
 
 
@@ -168,7 +186,7 @@ def line(row: Row, now: float) -> CallView:
     return CallView(
         row.id, row.tool, row.server, row.caller, row.state, row.outcome, row.progress,
         row.total, row.message, row.opened, row.started, row.finished, round(max(0.0, ended - row.opened), 3),
-        approved=row.approved or UNSET,
+        approved=row.approved or UNSET, parent=row.parent or None,
     )  # fmt: skip
 
 
@@ -213,7 +231,8 @@ def _digest(call: Call, asked: Question) -> str:
 
 def _answer(answered: Answered) -> AnswerView:
     said = answered.answer
-    return AnswerView(said.action, said.content or UNSET, said.by, answered.at)
+    surface = said.surface or ("" if said.by in ("operator", "engine", "tool", "upstream") else "caller")
+    return AnswerView(said.action, said.content or UNSET, said.by, answered.at, surface, said.who or None)
 
 
 def _result(result: Result) -> ResultView:

@@ -13,11 +13,28 @@ LARGE = 64 * 1024  # a body over this is not written on the loop
 
 FactColumns = tuple[int, str, int, bytes]  # of a stretch: facts of one call, written together
 SampleColumns = tuple[str, int, int, bytes]
+RowColumns = tuple[object, ...]
 
 _encode = json.Encoder().encode
 _fact: json.Decoder[Fact] = json.Decoder(Fact)
 _stretch: json.Decoder[list[Fact]] = json.Decoder(list[Fact])
 _reading = json.Decoder(Reading)
+
+
+class Encoded(Struct):
+    """A batch ready to be written, each stretch with its length before it.
+
+    `opened` and `ended` leave out the calls that did both in this batch.
+    """
+
+    facts: list[FactColumns]
+    samples: list[SampleColumns]
+    rows: list[tuple[str, RowColumns]]
+    opened: list[tuple[str, float]]
+    ended: list[tuple[str]]
+    size: int
+    is_large: bool
+    lists: bool = False
 
 
 def entries(columns: Iterable[FactColumns]) -> list[tuple[int, Entry]]:

@@ -8,10 +8,10 @@ from afoot.core.call import Call, fold
 from afoot.core.facts import Reading
 from afoot.core.ports import Row
 from afoot.store import codec
+from afoot.store.codec import RowColumns
 
 LOT = 64  # rows; a short call is then a fifth cheaper to record
 LISTED = """INSERT INTO meta VALUES ('listed', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
-RowColumns = tuple[object, ...]
 
 _CALLS = "SELECT DISTINCT call FROM facts WHERE pos > ?"
 _FACTS = "SELECT pos, call, seq, body FROM facts WHERE call = ? ORDER BY seq"
@@ -39,4 +39,5 @@ def _row(call: Call, latest: Reading | None) -> Row:
         call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
         end.outcome if end else None, end.at if end else None,
         reading.progress, reading.total, reading.message, call.started, call.approved,
+        opened.parent or "",
     )  # fmt: skip

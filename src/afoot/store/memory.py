@@ -1,13 +1,15 @@
 """The journal that forgets: for tests, and for a call made without a gateway."""
 
 import secrets
+from itertools import islice
+from math import inf
 from types import TracebackType
 from typing import Self
 
 from msgspec import json
 
 from afoot.core.facts import Entry, Finished, Opened, Sample
-from afoot.core.ports import Batch, Query, Row
+from afoot.core.ports import Batch, Purge, Query, Row
 from afoot.errors import StoreError
 from afoot.store.search import FIELDS, MOST, spellings
 
@@ -19,7 +21,8 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self.epoch = secrets.token_hex(8)
-        self._all: list[Entry] = []
+        self._all: dict[int, Entry] = {}  # by position
+        self._last = 0
         self._calls: dict[str, dict[int, Entry]] = {}
         self._samples: dict[str, dict[int, Sample]] = {}
         self._rows: dict[str, Row] = {}
@@ -37,7 +40,7 @@ class MemoryJournal:
     @property
     def position(self) -> int:
         """The number of the last fact written."""
-        return len(self._all)
+        return self._last
 
     def write(self, batch: Batch) -> None:
         """Record a batch; raises StoreError for a fact that is there already."""
@@ -64,8 +67,8 @@ class MemoryJournal:
     async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
         """The facts of all calls behind a position, the oldest first."""
         self._check_open()
-        first = max(0, position)
-        return list(enumerate(self._all[first : first + max(0, limit)], first + 1))
+        behind = (one for one in range(max(0, position) + 1, self._last + 1) if one in self._all)
+        return [(one, self._all[one]) for one in islice(behind, max(0, limit))]
 
     async def find(self, query: Query) -> list[Row]:
         """The calls that fit, newest first, at most 1,000."""
@@ -78,6 +81,22 @@ class MemoryJournal:
         self._check_open()
         return sorted(self._live, key=lambda call: (self._live[call], call))
 
+    async def children(self, call: str) -> tuple[int, int]:
+        """How many calls that are over a call has made, and how many of them did not end well."""
+        self._check_open()
+        found = [row for row in self._rows.values() if row.parent == call and call]
+        return len(found), sum(row.outcome != "ok" for row in found)
+
+    async def purge(self, rule: Purge) -> int:
+        """Take out the calls that are to go; nobody knows how many bytes memory has."""
+        self._check_open()
+        gone = {call for call in self._meant(rule) if call not in rule.spare}
+        self._all = {pos: entry for pos, entry in self._all.items() if entry.call not in gone}
+        for table in (self._calls, self._samples, self._rows):
+            for call in gone:
+                table.pop(call, None)
+        return len(gone)
+
     async def close(self) -> None:
         """Take no more."""
         self._is_closed = True
@@ -86,8 +105,20 @@ class MemoryJournal:
         if self._is_closed:
             raise StoreError("history in memory: it is not open")
 
+    def _meant(self, rule: Purge) -> list[str]:
+        if rule.calls:
+            return [call for call in rule.calls if call in self._calls and call not in self._live]
+        rows = sorted(self._rows.values(), key=lambda row: (row.opened, row.id))
+        if rule.keep is not None:
+            rows = rows[: max(0, len(rows) - rule.keep)]
+        elif rule.before is None:
+            return []
+        before = inf if rule.before is None else rule.before
+        return [row.id for row in rows if row.finished is not None and max(row.opened, row.finished) < before]
+
     def _add(self, entry: Entry) -> None:
-        self._all.append(entry)
+        self._last += 1
+        self._all[self._last] = entry
         self._calls.setdefault(entry.call, {})[entry.seq] = entry
         if isinstance(entry.fact, Opened):
             self._live[entry.call] = entry.fact.at

@@ -8,18 +8,24 @@ from pathlib import Path
 from afoot.errors import StoreError
 from afoot.store.problem import explained
 
-VERSION = 2
+VERSION = 3
 # Measured with 1, 2, 4, 8 KB, a call in two commits: 99, 103, 116, 144 µs alone; 50, 46, 47, 50 among fifty.
 PAGE = 4096
 
 # What makes a file of the version before one of the next.
-_UPGRADES = {"1": "ALTER TABLE calls ADD COLUMN approved TEXT NOT NULL DEFAULT ''"}
+_BELOW = "CREATE INDEX below ON calls (parent, opened) WHERE parent != ''"
+_UPGRADES = {
+    "1": ("ALTER TABLE calls ADD COLUMN approved TEXT NOT NULL DEFAULT ''",),
+    "2": ("ALTER TABLE calls ADD COLUMN parent TEXT NOT NULL DEFAULT ''", _BELOW),
+}
+_GIVES_BACK = 2  # auto_vacuum: what is free can be given back a few pages at a time (H6)
 
 # A row of `facts` is a stretch: facts of one call that were written together, known by the place of the last
 # of them. A short call is then one row, where its four facts cost three times as much.
 # `live` holds the calls without a recorded end: a page or two, all that is read to find them after a crash.
-# `calls` is kept in the order it is listed in, so that a new row touches one page, and no index beside it.
-_TABLES = """
+# `calls` is kept in the order it is listed in, so that a new row touches one page; only a call that another
+# made is in an index beside it.
+_TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE facts (
     pos INTEGER PRIMARY KEY, call TEXT NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE (call, seq)
@@ -31,8 +37,10 @@ CREATE TABLE samples (
 CREATE TABLE calls (
     id TEXT NOT NULL, tool TEXT NOT NULL, server TEXT NOT NULL, caller TEXT NOT NULL,
     opened REAL NOT NULL, state TEXT NOT NULL, outcome TEXT, finished REAL, progress REAL, total REAL,
-    message TEXT, started REAL, approved TEXT NOT NULL DEFAULT '', PRIMARY KEY (opened, id)
+    message TEXT, started REAL, approved TEXT NOT NULL DEFAULT '', parent TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (opened, id)
 ) WITHOUT ROWID;
+{_BELOW};
 CREATE TABLE live (call TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 """
 
@@ -101,7 +109,8 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
 
 
 def _settle(db: sqlite3.Connection, path: Path, *, is_full: bool) -> None:
-    db.execute(f"PRAGMA page_size = {PAGE}")  # of no effect on a file that has tables
+    db.execute(f"PRAGMA page_size = {PAGE}")  # of no effect on a file that has tables, as the next
+    db.execute(f"PRAGMA auto_vacuum = {_GIVES_BACK}")
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise StoreError(f"history {path}: its file system cannot keep a write-ahead log; use a local disk")
@@ -113,6 +122,10 @@ def _settle(db: sqlite3.Connection, path: Path, *, is_full: bool) -> None:
         new = [("schema", str(VERSION)), ("epoch", secrets.token_hex(8))]
         db.executemany("INSERT INTO meta VALUES (?, ?)", new)
     while (version := value(db, "schema")) in _UPGRADES:
-        db.execute(_UPGRADES[version])
+        for statement in _UPGRADES[version]:
+            db.execute(statement)
         db.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (str(int(version) + 1),))
     db.execute("COMMIT")
+    if db.execute("PRAGMA auto_vacuum").fetchone()[0] != _GIVES_BACK:
+        db.execute(f"PRAGMA auto_vacuum = {_GIVES_BACK}")
+        db.execute("VACUUM")  # once, for a file that was made without

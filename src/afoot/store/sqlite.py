@@ -13,15 +13,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, json
 from msgspec.structs import astuple
 
 from afoot.core.facts import Entry, Finished, Sample
-from afoot.core.ports import Batch, Query, Row
+from afoot.core.ports import Batch, Purge, Query, Row
 from afoot.errors import StoreError
-from afoot.store import codec, search
+from afoot.store import codec, purging, search
 from afoot.store.checkpointer import Checkpointer
-from afoot.store.listing import LISTED, LOT, RowColumns, unlisted
+from afoot.store.codec import RowColumns
+from afoot.store.listing import LISTED, LOT, unlisted
 from afoot.store.problem import explained, is_busy
 from afoot.store.schema import PAGE, connect, prepare, value
 
@@ -34,7 +35,7 @@ _FIRST = "INSERT INTO facts VALUES (?, ?, ?, ?)"
 _NEXT = """INSERT INTO facts SELECT ?, ?, ?, ?
 WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?), 0) <= ?"""
 _SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
-_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (opened, id) DO UPDATE SET
 state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
 progress = excluded.progress, total = excluded.total, message = excluded.message,
@@ -43,22 +44,6 @@ _OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
 _ENDED = "DELETE FROM live WHERE call = ?"
 _MORE = (_SAMPLE, _OPENED, _ENDED)
 _BUSY_MS = 2000  # how long the thread waits for another writer; the loop does not wait at all
-
-
-class Encoded(Struct):
-    """A batch ready to be written, each stretch with its length before it.
-
-    `opened` and `ended` leave out the calls that did both in this batch.
-    """
-
-    facts: list[codec.FactColumns]
-    samples: list[codec.SampleColumns]
-    rows: list[tuple[str, RowColumns]]
-    opened: list[tuple[str, float]]
-    ended: list[tuple[str]]
-    size: int
-    is_large: bool
-    lists: bool = False
 
 
 class SqliteJournal:
@@ -103,59 +88,64 @@ class SqliteJournal:
             ready = _encoded(codec.cleaned(batch))
         ready.lists = lists
         if self._waiting or self._is_full or ready.is_large or self._checkpointer.cutting.locked():
-            return self._hand_over(ready)
+            return self._hand_over(lambda _: self._commit(ready))
         try:
             return self._commit(ready)
         except sqlite3.Error as error:
             if is_busy(error):
-                return self._hand_over(ready)
+                return self._hand_over(lambda _: self._commit(ready))
             raise explained(error, self.path) from error
 
     async def facts(self, call: str, after: int = 0) -> list[Entry]:
         """The facts of a call behind number `after`."""
-        sql = "SELECT pos, call, seq, body FROM facts WHERE call = ? AND seq > ? ORDER BY seq"
-        found = await self._read(lambda db: codec.entries(db.execute(sql, (call, after))))
-        return [entry for _, entry in found if entry.seq > after]
+        return await self._read(lambda db: search.facts(db, call, after))
 
     async def samples(self, call: str) -> list[Sample]:
         """The readings of a call that were taken into the history."""
-        sql = "SELECT call, number, left_out, body FROM samples WHERE call = ? ORDER BY number"
-        return await self._read(lambda db: codec.samples(db.execute(sql, (call,))))
+        return await self._read(lambda db: search.samples(db, call))
 
     async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
         """The facts of all calls behind a position, the oldest first."""
-        sql = "SELECT pos, call, seq, body FROM facts WHERE pos > ? ORDER BY pos LIMIT ?"
-
-        def read(db: sqlite3.Connection) -> list[tuple[int, Entry]]:
-            found = codec.entries(db.execute(sql, (position, max(0, limit))))
-            return [(pos, entry) for pos, entry in found if pos > position][:limit]
-
-        return await self._read(read)
+        return await self._read(lambda db: search.since(db, position, limit))
 
     async def find(self, query: Query) -> list[Row]:
         """The calls that fit, newest first, at most 1,000."""
-        with suppress(StoreError):  # what cannot be written now can still be read up to here
-            await self._list()
+        await self._list()
         return await self._read(lambda db: search.found(db, query))
 
+    async def children(self, call: str) -> tuple[int, int]:
+        """How many calls that are over a call has made, and how many of them did not end well."""
+        await self._list()
+        return await self._read(lambda db: search.children(db, call))
+
+    async def purge(self, rule: Purge) -> int:
+        """Take out some of the calls that are to go, all of it off the loop; raises StoreError."""
+        await self._list()
+        gone = await self._read(lambda db: purging.meant(db, rule))
+        if gone:
+            await self._hand_over(lambda db: purging.remove(db, gone, self.position))
+            self._grown += 8 * PAGE * len(gone)
+            if self._grown >= self._checkpointer.growth:
+                self._grown = self._checkpointer.wake()
+        return len(gone)
+
     async def _list(self) -> None:
-        """Write the rows that wait for the next lot."""
-        if self._rows and not self._is_closed:
-            done = self.write(Batch(), lists=True)
-            if done is not None:
-                await done
+        """Write the rows that wait for the next lot; what cannot be can still be read up to here."""
+        with suppress(StoreError):
+            if self._rows and not self._is_closed:
+                done = self.write(Batch(), lists=True)
+                if done is not None:
+                    await done
 
     async def unfinished(self) -> list[str]:
         """The calls whose end is not recorded, the oldest first."""
-        sql = "SELECT call FROM live ORDER BY at, call"
-        return await self._read(lambda db: [str(call) for (call,) in db.execute(sql)])
+        return await self._read(search.unfinished)
 
     async def close(self) -> None:
         """Write what is waiting, move the log into the file, let go of it. A second time nothing happens."""
         if self._is_closed:
             return
-        with suppress(StoreError):
-            await self._list()
+        await self._list()
         self._is_closed = True
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._read_thread, self._close_reader)
@@ -169,7 +159,8 @@ class SqliteJournal:
         db = prepare(self.path, is_full=self._is_full)
         try:
             self.epoch = value(db, "epoch")
-            self.position = int(db.execute("SELECT coalesce(max(pos), 0) FROM facts").fetchone()[0])
+            last = db.execute("SELECT coalesce(max(pos), 0) FROM facts").fetchone()[0]
+            self.position = max(int(last), int(value(db, "position") or 0))  # the last may have been purged
             self._rows = unlisted(db, int(value(db, "listed") or 0))
             db.execute("PRAGMA busy_timeout = 0")
             self._reader = connect(self.path, busy_s=5.0)
@@ -180,7 +171,7 @@ class SqliteJournal:
         self._writer = db
         self._checkpointer.start()
 
-    def _commit(self, ready: Encoded) -> None:
+    def _commit(self, ready: codec.Encoded) -> None:
         db = self._writer
         if db is None:
             raise StoreError(f"history {self.path}: it is not open")
@@ -211,9 +202,9 @@ class SqliteJournal:
         if self._grown >= self._checkpointer.growth:
             self._grown = self._checkpointer.wake()
 
-    def _hand_over(self, ready: Encoded) -> Awaitable[None]:
+    def _hand_over(self, work: Callable[[sqlite3.Connection], None]) -> Awaitable[None]:
         self._waiting += 1
-        done = asyncio.get_running_loop().run_in_executor(self._write_thread, self._commit_patiently, ready)
+        done = asyncio.get_running_loop().run_in_executor(self._write_thread, self._patiently, work)
         done.add_done_callback(self._taken)
         # Whoever stops waiting must not take the batch back: the thread may be in the midst of it.
         return asyncio.shield(done)
@@ -223,8 +214,8 @@ class SqliteJournal:
         if not self._waiting:
             self._is_broken = False
 
-    def _commit_patiently(self, ready: Encoded) -> None:
-        """In the thread: commit, waiting for another writer if there is one."""
+    def _patiently(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """In the thread: write, waiting for another writer if there is one."""
         if self._is_broken:
             raise StoreError(f"history {self.path}: not written, because a batch before it was not")
         if self._writer is None:
@@ -232,7 +223,7 @@ class SqliteJournal:
         try:
             with self._checkpointer.cutting:
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-                self._commit(ready)
+                work(self._writer)
         except (sqlite3.Error, StoreError) as error:
             self._is_broken = True
             raise error if isinstance(error, StoreError) else explained(error, self.path) from error
@@ -264,7 +255,7 @@ class SqliteJournal:
             self._writer = None
 
 
-def _encoded(batch: Batch) -> Encoded:
+def _encoded(batch: Batch) -> codec.Encoded:
     """The batch as columns, call by call; it is put into that order itself, so that positions follow it."""
     by_call: dict[str, list[Entry]] = {}
     for entry in batch.entries:
@@ -294,4 +285,4 @@ def _encoded(batch: Batch) -> Encoded:
     for row in batch.rows.values():
         _ = row.message and row.message.encode()  # the only text in a row that stands in no fact
     rows = [(row.id, astuple(row)) for row in batch.rows.values()]
-    return Encoded(facts, samples, rows, opened, ended, size, is_large)
+    return codec.Encoded(facts, samples, rows, opened, ended, size, is_large)

@@ -48,12 +48,12 @@ def unseal(state: str, key: bytes, now: float) -> Bookmark:
 
 def seal_slip(slip: Slip, key: bytes) -> str:
     """The slip as a string nobody else can make; it is no bookmark, nor is a bookmark a slip."""
-    return _close(msgspec.msgpack.encode(slip), _apart(key))
+    return close(msgspec.msgpack.encode(slip), key, b"slip")
 
 
 def unseal_slip(state: str, key: bytes, now: float) -> Slip:
     """The slip in a string that we made; anything wrong with it is a Fault."""
-    slip = msgspec.msgpack.decode(_open(state, _apart(key)), type=Slip)
+    slip = msgspec.msgpack.decode(reopen(state, key, b"slip"), type=Slip)
     if slip.expires < now:
         raise _wrong("expired")
     return slip
@@ -78,6 +78,16 @@ def digest(tool: str, arguments: bytes) -> str:
     return hashlib.sha256(tool.encode() + b"\0" + canonical).hexdigest()
 
 
+def close(body: bytes, key: bytes, kind: bytes) -> str:
+    """What only we can have made, and only as this kind: each has a key of its own."""
+    return _close(body, hmac.digest(key, kind, "sha256"))
+
+
+def reopen(sealed: str, key: bytes, kind: bytes) -> bytes:
+    """What was closed as this kind; raises Fault."""
+    return _open(sealed, hmac.digest(key, kind, "sha256"))
+
+
 def _close(body: bytes, key: bytes) -> str:
     return urlsafe_b64encode(_tag(body, key) + body).decode().rstrip("=")
 
@@ -93,11 +103,6 @@ def _open(state: str, key: bytes) -> bytes:
     if not (hmac.compare_digest(tag, _tag(body, key)) and same):
         raise _wrong("not one of ours, or changed on the way")
     return body
-
-
-def _apart(key: bytes) -> bytes:
-    """The key of slips, so that neither kind of state is ever taken for the other."""
-    return hmac.digest(key, b"slip", "sha256")
 
 
 def _tag(body: bytes, key: bytes) -> bytes:

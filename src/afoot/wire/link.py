@@ -278,7 +278,7 @@ class BadFrame(Exception):
 
 _frame = msgspec.json.Decoder(Frame)
 _readers = {method: msgspec.json.Decoder(kind) for method, kind in FROM_BROWSER.items()}
-_methods = {kind: method for method, kind in TO_BROWSER.items()}
+_methods = {kind: method for method, kind in (FROM_BROWSER | TO_BROWSER).items()}
 
 
 def read(text: str | bytes) -> FromBrowser:
@@ -293,6 +293,6 @@ def read(text: str | bytes) -> FromBrowser:
         raise BadFrame(str(error)) from None
 
 
-def write(message: ToBrowser) -> bytes:
-    """A frame for a browser."""
+def write(message: ToBrowser | FromBrowser) -> bytes:
+    """A frame for a browser, or as one of its own looked."""
     return msgspec.json.encode({"jsonrpc": "2.0", "method": _methods[type(message)], "params": message})

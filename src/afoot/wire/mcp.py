@@ -8,12 +8,15 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from afoot.core.facts import Question
+from afoot.core.trace import carried
 from afoot.wire import jsonrpc
 from afoot.wire.jsonrpc import ENVELOPE, INVALID_PARAMS, METHOD_NOT_FOUND, Envelope, Fault, Id, params
 from afoot.wire.messages import (
+    TASKS,
     Budget,
     Capabilities,
     Client,
+    Key,
     Notification,
     Parent,
     Response,
@@ -45,6 +48,10 @@ class Meta(Struct):
     budget: Budget = field(name="dev.afoot/budget", default_factory=Budget)
     parent: Parent | None = field(name="dev.afoot/parent", default=None)
     partial: bool = field(name="dev.afoot/partial", default=False)
+    traceparent: object = None  # whatever stands there: a broken trace breaks no call
+    tracestate: object = None
+    baggage: object = None
+    key: Key = field(name="dev.afoot/idempotency", default="")
 
 
 class Plain(Struct):
@@ -53,6 +60,7 @@ class Plain(Struct):
     meta: Meta | UnsetType = field(name="_meta", default=UNSET)
     name: str | UnsetType = UNSET
     uri: str | UnsetType = UNSET
+    taskId: str | UnsetType = UNSET
     cursor: str | None = None
 
 
@@ -73,6 +81,7 @@ class Filter(Struct, omit_defaults=True):
     promptsListChanged: bool = False
     resourcesListChanged: bool = False
     resourceSubscriptions: list[str] = []
+    taskIds: list[str] = []
 
 
 class ListenParams(Struct):
@@ -93,6 +102,7 @@ _call = msgspec.json.Decoder(CallParams)
 _listen = msgspec.json.Decoder(ListenParams)
 
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED |= dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
 
 
 def read(body: bytes, headers: Mapping[str, str] | None) -> Wanted | Envelope:
@@ -135,7 +145,8 @@ def read_call(message: Envelope, headers: Mapping[str, str] | None) -> Wanted:
     return Wanted(
         request, asked.name, arguments, meta.token, meta.level, meta.capabilities, meta.budget, meta.partial,
         asked.inputResponses, asked.requestState, "" if meta.client is None else meta.client.name,
-        meta.parent,
+        meta.parent, meta.key,
+        trace=carried(meta) if meta.traceparent or meta.baggage else None, params=message.params,
     )  # fmt: skip
 
 
@@ -143,14 +154,16 @@ def read_plain(message: Envelope, headers: Mapping[str, str] | None) -> Plain:
     """Any other request; raises Fault."""
     asked = params(message, PLAIN)
     key = NAMED.get(str(message.method))
-    check(message, asked.meta, headers, asked.uri if key == "uri" else asked.name if key else UNSET)
+    check(message, asked.meta, headers, UNSET if key is None else getattr(asked, key))
     return asked
 
 
 def read_listen(message: Envelope, headers: Mapping[str, str] | None) -> Filter:
     """A `subscriptions/listen`; raises Fault."""
     asked = params(message, _listen)
-    check(message, asked.meta, headers, UNSET)
+    can = check(message, asked.meta, headers, UNSET).capabilities
+    if asked.notifications.taskIds and (isinstance(can, UnsetType) or not can.tasks):
+        raise missing_capability({"extensions": {TASKS: {}}})
     return asked.notifications
 
 
@@ -244,7 +257,7 @@ def discovered(request: Id, info: Raw, instructions: str, capabilities: Mapping[
         request,
         info,
         supportedVersions=[VERSION],
-        capabilities=capabilities,
+        capabilities={**capabilities, "extensions": {TASKS: {}}},
         instructions=instructions,
         **CACHE,
     )

@@ -6,12 +6,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from afoot.core.facts import Question
+from afoot.core.trace import carried
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, params
 from afoot.wire.messages import (
     LEVELS,
     Budget,
     Capabilities,
     Client,
+    Key,
     Notification,
     Parent,
     Response,
@@ -45,6 +47,10 @@ class Meta(Struct):
     budget: Budget = field(name="dev.afoot/budget", default_factory=Budget)
     parent: Parent | None = field(name="dev.afoot/parent", default=None)
     partial: bool = field(name="dev.afoot/partial", default=False)
+    traceparent: object = None
+    tracestate: object = None
+    baggage: object = None
+    key: Key = field(name="dev.afoot/idempotency", default="")
 
 
 class CallParams(Struct):
@@ -52,6 +58,7 @@ class CallParams(Struct):
 
     name: str
     arguments: Raw = Raw(b"{}")
+    task: dict[str, object] | None = None
     meta: Meta = field(name="_meta", default_factory=Meta)
 
 
@@ -97,7 +104,8 @@ def read_call(message: Envelope, capabilities: Capabilities, level: str | None) 
     assert isinstance(message.id, int | str)
     return Wanted(
         message.id, asked.name, arguments, meta.token, level, capabilities, meta.budget, meta.partial,
-        parent=meta.parent,
+        parent=meta.parent, key=meta.key, task=asked.task is not None,
+        trace=carried(meta) if meta.traceparent or meta.baggage else None, params=message.params,
     )  # fmt: skip
 
 

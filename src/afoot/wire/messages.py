@@ -6,13 +6,15 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from afoot.core.call import Call, Series
-from afoot.core.facts import NOTHING, Answer, Finished, Logged, Question, Reading, Reported
+from afoot.core.facts import NOTHING, Answer, Finished, Logged, Question, Reading, Reported, Trace
 from afoot.core.notices import Child, waiting_on
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault, Id
 from afoot.wire.telling import ErrorMeta, failure_meta, outcome
 
 # RFC 5424 levels, least urgent first; a caller gets its own and everything above.
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+TASKS = "io.modelcontextprotocol/tasks"  # the extension by which calls are tasks
 
 encode = msgspec.json.Encoder().encode
 
@@ -23,6 +25,12 @@ class Capabilities(Struct):
     elicitation: dict[str, object] | None = None
     sampling: dict[str, object] | None = None
     roots: dict[str, object] | None = None
+    extensions: dict[str, object] | None = None
+
+    @property
+    def tasks(self) -> bool:
+        """Whether the caller takes a task in place of a result."""
+        return self.extensions is not None and TASKS in self.extensions
 
     def can(self, kind: str) -> bool:
         """Whether the caller can answer a question of this kind. An empty elicitation means forms."""
@@ -61,6 +69,9 @@ class Parent(Struct):
     weight: Annotated[float, Meta(gt=0)] = 1.0
 
 
+Key = Annotated[str, Meta(max_length=200)]  # `_meta["dev.afoot/idempotency"]`
+
+
 class Wanted(Struct):
     """A `tools/call`, whatever the era it came in."""
 
@@ -76,6 +87,10 @@ class Wanted(Struct):
     state: str | None = None
     client: str = ""
     parent: Parent | None = None
+    key: str = ""  # the same again means the same call
+    task: bool = False  # asked for as a task, which only 2025-11-25 has
+    trace: Trace | None = None
+    params: Raw = Raw()  # as they came
 
 
 def no_arguments(given: Raw) -> Raw:

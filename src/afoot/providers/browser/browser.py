@@ -43,6 +43,7 @@ class Browser:
     def __init__(self, limits: Limits, settings: BrowserSettings, names: Path | None = None) -> None:
         self.on_change: Callable[[], object] = lambda: None
         self.problems: list[str] = []  # with plugins
+        self.trouble: Callable[[], str] = str  # why no browser is attached where one should be
         self.saw: Callable[[str, list[PageTool]], object] = lambda source, tools: None  # a plugin's tools
         self._names = names
         self._settings = settings
@@ -155,7 +156,9 @@ class Browser:
 
     def plugin_views(self) -> list[tabs.PluginView]:
         """Every plugin, and whether a tab has it."""
-        return [tabs.plugin_view(one, self._profiles.rooms()) for one in self._plugins]
+        up = [one for one in self._profiles if one.is_up]
+        is_barred = bool(up) and not any(one.user_scripts for one in up)
+        return [tabs.plugin_view(one, self._profiles.rooms(), is_barred) for one in self._plugins]
 
     def browser_views(self) -> list[tabs.BrowserView]:
         """Every browser that is there, or may be back in a moment."""

@@ -43,6 +43,7 @@ class Browsing:
         if self._settings.browser.cdp:
             cdp = reach(self._settings.browser.cdp, self.browser, self._settings.store)
             self.cdp = await self._stack.enter_async_context(cdp)
+            self.browser.trouble = lambda: cdp.state.error
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -175,6 +175,7 @@ class Hearing:
         if errand is None:
             self._doubt(profile, frame)
             return
+        errand.tape("in", frame)
         match frame:
             case Progressed():
                 errand.progressed(frame)

@@ -14,7 +14,7 @@ from afoot.providers.browser.offers import Draft
 from afoot.providers.browser.results import result
 from afoot.providers.browser.rooms import OpenRoom
 from afoot.providers.hygiene import line, lines, number
-from afoot.wire.link import Asking, Cancel, Dispatch, Ended, Progressed, Said
+from afoot.wire.link import Asking, Cancel, Dispatch, Ended, Progressed, Said, write
 from afoot.wire.room import PageReport
 
 MESSAGE_LIMIT = 1000
@@ -90,6 +90,11 @@ class Errand:
         if self._stop is not None:
             self._loop.call_soon(self._tell)  # a browser hears nothing before its welcome
 
+    def tape(self, way: str, message: Dispatch | Cancel | Progressed | Asking | Said | Ended) -> None:
+        """Take down what is said of it, where that is wanted."""
+        if self.run.tapes is not None:
+            self.run.tapes.add(self.run.id, "page", way, write(message))
+
     def look(self) -> None:
         """See whether something slows it or stops it now."""
         now = self.room.hindrance()
@@ -144,6 +149,7 @@ class Errand:
             self._send(Cancel(self.room.room.id, self.id, self._stop or ""))
 
     def _send(self, message: Dispatch | Cancel) -> bool:
+        self.tape("out", message)
         return self.room.profile.is_up and self.room.profile.carrier.send(message)
 
     def _is_next(self, seq: int) -> bool:

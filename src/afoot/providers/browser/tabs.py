@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Tool
+from afoot.providers.browser.choice import SWITCH
 from afoot.providers.browser.plugin import Plugin
 from afoot.providers.browser.rooms import OpenRoom, Profile
 from afoot.providers.browser.sources import TOP_FRAME, is_plugin
@@ -128,12 +129,12 @@ def _why(profile: Profile, tab: Tab, rooms: list[OpenRoom]) -> str:
     return "this page offers no tools"
 
 
-def plugin_view(plugin: Plugin, rooms: Iterable[OpenRoom]) -> PluginView:
-    """How a plugin is."""
+def plugin_view(plugin: Plugin, rooms: Iterable[OpenRoom], is_barred: bool = False) -> PluginView:
+    """How a plugin is; `is_barred`: no browser that is there lets it run."""
     own = [room for room in rooms if room.room.source == plugin.source]
     keys = {key for room in own for key in room.drafts}
     count = max(len(plugin.tools), len(keys))
-    state, why = "closed", f"open {plugin.start}"
+    state, why = ("unavailable", SWITCH) if is_barred else ("closed", f"open {plugin.start}")
     if own:
         is_ready = any(room.can_run and room.drafts for room in own)
         state = "ready" if is_ready else "unavailable"
@@ -157,10 +158,12 @@ def listed(tabs: list[TabView], plugins: list[PluginView]) -> Result:
         for one in shown
     ]  # fmt: skip
     closed = [
-        {"plugin": one.name, "state": one.state, "why": one.why} for one in plugins if one.state == "closed"
+        {"plugin": one.name, "state": one.state, "why": one.why}
+        for one in plugins
+        if one.state == "closed" or one.why == SWITCH
     ]
     text = [_words(one) for one in shown] + [
-        f"plugin {one['plugin']}: closed, {one['why']}" for one in closed
+        f"plugin {one['plugin']}: {one['state']}, {one['why']}" for one in closed
     ]
     if len(tabs) > len(shown):
         text.append(f"and {len(tabs) - len(shown)} tabs whose pages offer no tools")

@@ -10,6 +10,8 @@ from afoot.core.facts import Answer, Question
 from afoot.wire.client_reading import Said, Told
 from afoot.wire.jsonrpc import Envelope
 
+Tape = Callable[[str, bytes], bool]  # takes down what went out or came in; it is there, so True
+
 
 class Listener(Protocol):
     """Who made a request, and hears what belongs to it."""
@@ -36,17 +38,18 @@ class Order(Struct):
     listener: Listener | None = None
     meta: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
+    tape: "Tape | None" = None
 
 
 class Exchange:
     """A request on its way, until its answer is there."""
 
-    __slots__ = ("answer", "asking", "id", "listener", "method")
+    __slots__ = ("answer", "asking", "id", "listener", "method", "tape")
 
     def __init__(self, id: int, order: Order) -> None:
         self.id = id
         self.method = order.method
-        self.listener = order.listener
+        self.listener, self.tape = order.listener, order.tape
         self.answer: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
         self.asking: set[asyncio.Task[None]] = set()  # questions of the server's that belong to it
 

@@ -1,5 +1,6 @@
 """What is told of a server beside its configuration, and the carrier that fits it."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ class Options(Struct, frozen=True):
     auth: "httpx2.Auth | None" = None
     access: Access | None = None  # the login to it, if `auth` is not given
     target: object = None  # a server object to run in this process
+    clean: Callable[[str], str] = str  # takes the secrets out of what is logged (S4)
 
 
 def carrier_for(server: Server, record: Record, options: Options) -> Carrier:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.upstream.carrier import Carrier, Exchange, Listener, Order
 from afoot.providers.upstream.record import Record
+from afoot.providers.upstream.taping import came
 from afoot.wire import client, client_questions, client_reading
 from afoot.wire.client import Tongue
 from afoot.wire.client_reading import Wish
@@ -33,9 +34,7 @@ class Connection:
     """One server, spoken to in one version of the protocol. All of it is used on one loop."""
 
     def __init__(self, carrier: Carrier, tongue: Tongue, record: Record, notice: Notice) -> None:
-        self.carrier = carrier
-        self.tongue = tongue
-        self.record = record
+        self.carrier, self.tongue, self.record = carrier, tongue, record
         self.capabilities: dict[str, Any] = {}
         self.info: dict[str, Any] = {}
         self.instructions = ""
@@ -47,8 +46,7 @@ class Connection:
         self.visits: dict[str, asyncio.Event] = {}  # pages that somebody is to visit, by their id
         self._burial: asyncio.Task[None] | None = None
         self._notice = notice
-        self._ids = count(1)
-        self._last = 0
+        self._ids, self._last, self._is_taped = count(1), 0, False
         self._exchanges: dict[int, Exchange] = {}
         self._asked: dict[Id, asyncio.Task[None]] = {}
 
@@ -74,6 +72,8 @@ class Connection:
             meta = {**order.meta, "progressToken": exchange.id} if order.listener else order.meta
             body = client.request(self.tongue, exchange.id, order.method, order.params, meta)
         self._exchanges[exchange.id] = exchange
+        if exchange.tape is not None:
+            self._is_taped = exchange.tape("out", body)
         try:
             headers = client.headers(self.tongue, order.method, order.params) | dict(order.headers)
             await self.carrier.carry(exchange, body, headers)
@@ -101,7 +101,10 @@ class Connection:
         if not line or line.isspace():
             return
         try:
-            self._take(client_reading.read(line), stream)
+            message = client_reading.read(line)
+            if self._is_taped:
+                came(line, message, stream, self._exchanges)
+            self._take(message, stream)
         except Fault:
             self.record.odd("garbage", line[:400].decode("utf-8", "replace"))
         except Exception:
@@ -239,12 +242,12 @@ class Connection:
         if exchange is None or exchange.listener is None or self.tongue.is_modern:
             self._refuse(message)
             return
-        work = self._answer(message, exchange.listener, to)
+        work = self._answer(message, exchange, exchange.listener, to)
         task = self._asked[message.id] = asyncio.get_running_loop().create_task(work)
         exchange.asking.add(task)
         task.add_done_callback(exchange.asking.discard)
 
-    async def _answer(self, message: Envelope, listener: Listener, to: str) -> None:
+    async def _answer(self, message: Envelope, exchange: Exchange, listener: Listener, to: str) -> None:
         assert isinstance(message.id, int | str)
         try:
             wish = Wish(str(message.method), message.params)
@@ -260,6 +263,8 @@ class Connection:
             self._send(client.refusal(message.id, Fault(-32800, "the call is over")))
             raise
         self._asked.pop(message.id, None)
+        if exchange.tape is not None:
+            exchange.tape("out", body)
         self._send(body)
 
     def _is_young(self) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
-from afoot.core.ports import Report, Run
+from afoot.core.ports import Report, Run, Tapes
 from afoot.errors import ToolError
 from afoot.providers.hygiene import LARGEST, line, lines
 from afoot.providers.upstream.carrier import Order
@@ -142,8 +143,9 @@ class Errand:
             "tools/call",
             {"name": self._offer.tool.inner, "arguments": self.arguments, **extra},
             self,
-            client.call_meta(run.id, budget, LOG_LEVEL if is_modern else None),
+            client.call_meta(run.id, budget, LOG_LEVEL if is_modern else None) | run.trace,
             client.mirrored(self._offer.mirrors, self.arguments) if is_modern else {},
+            None if run.tapes is None else partial(_taped, run.tapes, run.id),
         )
 
     def _beside(self, told: Told, report: Report) -> None:
@@ -226,3 +228,8 @@ class Errand:
     def _broken(self, what: str) -> ToolError:
         server, tool = self._offer.tool.server, self._offer.tool.inner
         return ToolError.internal(f"server {server} {what} (tool {tool})", code="protocol")
+
+
+def _taped(tapes: Tapes, call: str, way: str, message: bytes) -> bool:
+    tapes.add(call, "upstream", way, message)
+    return True

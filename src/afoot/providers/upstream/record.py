@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from afoot.providers.hygiene import line
@@ -17,22 +18,23 @@ _log = logging.getLogger("afoot.upstream")
 class Record:
     """The last lines of one server, and how often it did what it should not."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, clean: Callable[[str], str] = str) -> None:
         self.server = server
+        self._clean = clean  # without secrets (S4)
         self.logs: deque[tuple[float, str]] = deque(maxlen=LINES)
         self.counted: dict[str, int] = {}
         self.last_words = ""  # on stderr
 
     def heard(self, text: str) -> None:
         """A line on stderr."""
-        cleaned = line(text, LINE_LIMIT)
+        cleaned = line(self._clean(text), LINE_LIMIT)
         if cleaned:
             self.last_words = cleaned
             self.logs.append((time.time(), cleaned))
 
     def say(self, text: str, level: int = logging.INFO) -> None:
         """A line of our own about the server."""
-        said = line(text, LINE_LIMIT) or ""
+        said = line(self._clean(text), LINE_LIMIT) or ""
         self.logs.append((time.time(), f"afoot: {said}"))
         _log.log(level, "server %s: %s", self.server, said)
 

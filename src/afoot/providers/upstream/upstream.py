@@ -53,7 +53,7 @@ class Upstream:
         self.limits = limits_of(server, limits)
         self._name = name
         self._options = options
-        self._record = Record(name)
+        self._record = Record(name, options.clean)
         self._offering = Offering(server, self.limits, self._record)
         self._peers: dict[str, Peer] = {}
         self._known: Connection | None = None  # the last one that greeted us

@@ -1,0 +1,185 @@
+"""`python -m bench.console`: how pleasant the console is, from Chromium's own trace, beside what is aimed at.
+
+A gateway of its own, its calls made over MCP, and a headless Chromium with a window of 1280×800.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.client_http import HttpClient
+from bench.flight import Plan
+from bench.table import align
+from bench.trace import SHOWN, Trace, p95, tracing
+from bench.wire import MODERN, BenchError
+from tests.browser.chromium import running, until
+from tests.browser.console import Console, attended, size
+from tests.browser.page import Page
+
+CALLS, LIVE, HZ, SECONDS = 10_000, 200, 20, 20.0
+ROWS = 100
+LIMIT_S = 120.0
+# Marks the instant at which so many rows are in the page, and have been painted.
+MARKED = """
+new MutationObserver((_, watch) => {
+  if (document.querySelectorAll("table.calls tbody tr").length < %d) return;
+  watch.disconnect();
+  requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("rows")));
+}).observe(document, { childList: true, subtree: true });
+"""
+# Asks for every frame, so that a page at rest has as many as one that is busy.
+AWAKE = "globalThis.awake ??= (function awake() { requestAnimationFrame(awake); return true; })()"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure, and what it should be at most."""
+
+    what: str
+    figure: float
+    target: float
+    unit: str = "ms"
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is as it should be."""
+        return self.figure <= self.target
+
+
+def main() -> int:
+    """Measure and print the table; exit 1 if a target does not hold."""
+    found = argparse.ArgumentParser(prog="python -m bench.console", description=__doc__)
+    found.add_argument("--json", action="store_true", help="print one object instead of the table")
+    found.add_argument("--quick", action="store_true", help="a tenth of the calls, a quarter of the time")
+    options = found.parse_args()
+    load = os.getloadavg()[0]
+    with running("--headless=new") as browser, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        with attended(Path(folder), browser, linger_s=600) as console:
+            lines = [*opening(console, CALLS // 10 if options.quick else CALLS)]
+            lines += [*living(console, LIVE, SECONDS / 4 if options.quick else SECONDS)]
+    if options.json:
+        print(json.dumps({"load": load, "lines": [{**asdict(one), "holds": one.holds} for one in lines]}))
+    else:
+        print(f"load average {load:.1f} before, {os.getloadavg()[0]:.1f} after")
+        heads = ["", "figure", "target", "holds"]
+        print(align([heads, *([one.what, *_told(one), "yes" if one.holds else "NO"] for one in lines)]))
+    return 0 if all(one.holds for one in lines) else 1
+
+
+def opening(console: Console, calls: int) -> Iterator[Line]:
+    """The history of many calls, opened by a browser that is logged in and has nothing in its cache."""
+    said(f"{calls:,} calls")
+    asyncio.run(fill(console, calls))
+    said("the history opens")
+    page = console.open("/live", MARKED % ROWS)
+    page.call("Network.enable")
+    page.call("Network.clearBrowserCache")
+    with tracing(page) as found:
+        page.navigate(f"{console.api.url}/history")
+        page.until("performance.getEntriesByName('rows').length", LIMIT_S)
+    page.close()
+    yield Line(f"{calls:,} calls kept: first contentful paint", since(found[0], "firstContentfulPaint"), 1000)
+    yield Line(f"{calls:,} calls kept: first {ROWS} rows", since(found[0], "rows"), 1000)
+
+
+def since(trace: Trace, what: str) -> float:
+    """From the navigation to the history."""
+    return trace.since("/history", what)
+
+
+async def fill(console: Console, calls: int) -> None:
+    """Make as many calls as the history is to have."""
+    port = int(console.gateway.url.rpartition(":")[2].partition("/")[0])
+    client = HttpClient(MODERN, port)
+    template = client.wire.call("export_pages", {"n": 2, "step_s": 0}, token=True)
+    flight = await client.fly(Plan(template, 32, calls))
+    if flight.answered < calls:
+        raise BenchError(f"of {calls} calls only {flight.answered} were answered")
+
+
+def living(console: Console, calls: int, seconds: float) -> Iterator[Line]:
+    """Many calls that report often, beside the same page with none."""
+    page = console.open("/live")
+    size(page, 1280, 800)
+    page.evaluate(AWAKE)
+    heaps = [heap(page)]
+    said("a first round: scripts are compiled where they are first needed, and that stays")
+    with reporting(console, calls, seconds):
+        pass
+    heaps.append(heap(gone(page)))
+    said("the page at rest")
+    with tracing(page) as idle:
+        time.sleep(seconds / 2)
+    said(f"{calls} calls at {HZ} Hz for {seconds:g} s")
+    with tracing(page) as busy, reporting(console, calls, seconds):
+        time.sleep(seconds / 2)
+        if (shown := page.evaluate("document.querySelectorAll('.bubble').length")) < calls:
+            raise BenchError(f"of {calls} calls only {shown} are shown")
+    heaps.append(heap(gone(page)))
+    told(idle[0], busy[0], heaps)
+    name = f"{calls} calls at {HZ} Hz"
+    yield Line(f"{name}: longest task", max(busy[0].tasks()), 50)
+    yield Line(f"{name}: the same, on the processor", max(busy[0].tasks("tdur")), 50)
+    yield Line(f"{name}: p95 of frames", p95(busy[0].frames()), 1.5 * p95(idle[0].frames()))
+    yield Line(f"{name}: heap after, of that before", heaps[2] / heaps[1] * 100, 110, "%")
+
+
+def told(idle: Trace, busy: Trace, heaps: list[float]) -> None:
+    """What stands behind the figures, for whoever looks for the reason of one."""
+    said(f"the longest task: {'; '.join(busy.longest())}")
+    said(f"heap in MB at first, before and after: {', '.join(f'{one / 1e6:.2f}' for one in heaps)}")
+    for what, trace in (("at rest", idle), ("busy", busy)):
+        rate, done = 1000 / statistics.mean(trace.frames()), p95(trace.frames(SHOWN))
+        said(f"{what}: {rate:.1f} frames a second; p95 of the steps between their ends {done:.1f} ms")
+
+
+def gone(page: Page) -> Page:
+    """The page, as soon as the last call has left it."""
+    page.until("document.querySelectorAll('.bubble').length === 0", LIMIT_S)
+    return page
+
+
+@contextlib.contextmanager
+def reporting(console: Console, calls: int, seconds: float) -> Iterator[None]:
+    """So many calls that report, from their start to the end of the last."""
+    steps = {"n": round(seconds * HZ), "step_s": 1 / HZ}
+    made = [console.api.start("export_pages", **steps) for _ in range(calls)]
+    began = time.monotonic()
+    yield
+    time.sleep(
+        max(0.0, seconds - (time.monotonic() - began))
+    )  # to ask now would take time from who is measured
+    for one in made:
+        until(lambda one=one: console.api.call(one)["outcome"], f"the end of {one}", LIMIT_S)
+
+
+def heap(page: Page) -> float:
+    """What the page's scripts hold on to, in bytes."""
+    page.call("HeapProfiler.enable")
+    for _ in range(3):
+        page.call("HeapProfiler.collectGarbage")
+    page.call("HeapProfiler.disable")
+    used: float = page.call("Runtime.getHeapUsage")["usedSize"]
+    return used
+
+
+def said(text: str) -> None:
+    """What is being done, for whoever waits."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def _told(line: Line) -> tuple[str, str]:
+    return f"{line.figure:.1f} {line.unit}", f"≤ {line.target:.1f} {line.unit}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

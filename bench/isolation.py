@@ -1,0 +1,202 @@
+"""`scripts/bench isolation`: what a call in a child process costs, and what bad tools cost everybody else.
+
+Report latency is the time from a report of a steady tool in the gateway to its arrival at a client on HTTP.
+It is taken quiet, and while one tool loops, one allocates as much as it gets and one forks.
+"""
+
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+TOOLS = """
+import asyncio, os, subprocess, time
+import afoot
+from afoot import Context
+
+@afoot.tool(idle=60)
+async def steady(n: int, ctx: Context) -> str:
+    for number in range(1, n + 1):
+        await asyncio.sleep(0.01)
+        ctx.report(number, n, str(time.time()))
+    return "done"
+
+@afoot.tool
+def inside(n: int) -> int:
+    return n
+
+@afoot.tool(isolate=True)
+def apart(n: int) -> int:
+    return n
+
+@afoot.tool(isolate=True, cpu=4.0)
+def endless() -> None:
+    while True:
+        pass
+
+@afoot.tool(isolate=True, memory=1_000_000_000)
+def greedy() -> None:
+    kept, end = [], time.time() + 4
+    while True:
+        try:
+            kept.append(bytearray(50_000_000))
+        except MemoryError:
+            if time.time() > end:
+                raise
+            kept.clear()
+
+@afoot.tool(isolate=True, processes=60)
+def forks() -> None:
+    end = time.time() + 4
+    while True:
+        started = [subprocess.Popen(["sleep", "0.02"]) for _ in range(30 if time.time() < end else 200)]
+        for one in started:
+            one.wait()
+"""
+BAD = {"endless": "cpu_limit", "greedy": "out_of_memory", "forks": "process_limit"}
+REPORTS = 400
+CALLS = 300
+ROUNDS = 3
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Client:
+    """One connection to the gateway."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._path = parts.path
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
+        """Every message that answers a call, and when it came."""
+        params = {"name": tool, "arguments": arguments, "_meta": {**META, "progressToken": 1}}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": tool,
+        }
+        self._connection.request("POST", self._path, body, headers)
+        response = self._connection.getresponse()
+        if response.getheader("Content-Type", "").startswith("application/json"):
+            yield time.time(), json.loads(response.read())
+            return
+        while line := response.readline():
+            if line.startswith(b"data:"):
+                yield time.time(), json.loads(line[5:])
+
+
+def latency(url: str) -> list[float]:
+    """Milliseconds from a report of the steady tool to its arrival here."""
+    got = [
+        (at, one["params"]["message"])
+        for at, one in Client(url).call("steady", {"n": REPORTS})
+        if "params" in one
+    ]
+    return [(at - float(said)) * 1000 for at, said in got]
+
+
+def cost(url: str, tool: str) -> float:
+    """Milliseconds of one call, one after the other."""
+    client = Client(url)
+    taken: list[float] = []
+    for number in range(CALLS):
+        began = time.perf_counter()
+        ((_, end),) = client.call(tool, {"n": number})
+        taken.append((time.perf_counter() - began) * 1000)
+        assert end["result"]["structuredContent"] == {"result": number}, end
+    return statistics.median(taken)
+
+
+def misbehave(url: str, stop: threading.Event, ends: dict[str, set[str]]) -> list[threading.Thread]:
+    """Keep each bad tool running until told to stop; how their calls ended is noted."""
+
+    def keep(tool: str) -> None:
+        while not stop.is_set():
+            *_, (_, end) = Client(url).call(tool, {})
+            ends[tool].add(end["result"]["_meta"]["dev.afoot/error"]["code"])
+
+    threads = [threading.Thread(target=keep, args=(tool,)) for tool in BAD]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+@contextmanager
+def gateway(folder: Path) -> Iterator[str]:
+    """The address of a gateway with these tools."""
+    (folder / "bench_tools.py").write_text(TOOLS)
+    command = [
+        sys.executable,
+        "-m",
+        "afoot",
+        "serve",
+        str(folder / "bench_tools.py"),
+        "--http",
+        "127.0.0.1:0",
+    ]
+    environment = {**os.environ, "AFOOT_HOME": str(folder), "AFOOT_PROGRESS_HZ": "0"}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=log, env=environment)
+    try:
+        assert process.stdout is not None
+        yield str(json.loads(process.stdout.readline())["mcp"])
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def at(taken: list[float], share: float) -> float:
+    """The value that this share stays below."""
+    return sorted(taken)[min(len(taken) - 1, int(share * len(taken)))]
+
+
+def main() -> int:
+    """Measure, print, and say whether the goal was met."""
+    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    quiet: list[float] = []
+    noisy: list[float] = []
+    ends: dict[str, set[str]] = {tool: set() for tool in BAD}
+    with tempfile.TemporaryDirectory() as name, gateway(Path(name)) as url:
+        latency(url)  # warm
+        inside, apart = cost(url, "inside"), cost(url, "apart")
+        for _ in range(ROUNDS):  # by turns, as the machine's own load comes and goes
+            quiet += latency(url)
+            stop = threading.Event()
+            threads = misbehave(url, stop, ends)
+            time.sleep(0.5)
+            noisy += latency(url)
+            stop.set()
+            for thread in threads:
+                thread.join()
+    print(f"a call in the gateway {inside:.2f} ms, in a child process {apart:.2f} ms (median of {CALLS})")
+    for name, taken in (("quiet", quiet), ("three bad tools", noisy)):
+        print(
+            f"{name}: report latency p50 {at(taken, 0.5):.2f} ms, p99 {at(taken, 0.99):.2f} ms ({len(taken)})"
+        )
+    ratio = at(noisy, 0.99) / at(quiet, 0.99)
+    print(f"p99 ratio {ratio:.2f} (wanted: at most 2), p50 ratio {at(noisy, 0.5) / at(quiet, 0.5):.2f}")
+    print("they ended by:", {tool: sorted(codes) for tool, codes in ends.items()})
+    print(f"load after: {os.getloadavg()[0]:.1f}")
+    return 0 if ratio <= 2 and all(ends[tool] == {code} for tool, code in BAD.items()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

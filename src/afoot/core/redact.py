@@ -1,0 +1,175 @@
+"""Secrets: which values are some, and the same things without them (S4).
+
+A secret is known by the name of its field, by its own shape, or because the schema says so. What is looked at
+here is what is kept and shown; a tool gets what it was sent.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Set
+
+from msgspec import DecodeError, Raw, Struct, json
+
+from afoot.core.declared import DECLARES, Declared
+
+KEY = "dev.afoot/redacted"
+MARK = Raw(b'{"dev.afoot/redacted":true}')  # what stands where a secret was
+WORD = "[redacted]"  # the same in running text
+DEEPEST = 64  # what lies deeper and looks suspicious is left out as a whole
+LEAST = 8  # characters of a known secret that is looked for in text: "1" is none
+
+# In names `*` stands for anything, `_` also for `-`, `.`, a space or nothing; case does not count.
+NAMES = (
+    "*password*", "*passwd*", "*passphrase*", "*secret*", "*token", "*api_key*", "*access_key*",
+    "*private_key*", "*credential*", "*authorization", "cookie", "set_cookie",
+)  # fmt: skip
+KEEP = ("progress_token", "*page_token", "*next_token", "*continuation_token", "max_token", "stop_token")
+VALUES = (
+    r"gh[pousr]_[A-Za-z0-9]{20,}",
+    r"github_pat_\w{20,}",
+    r"glpat-[\w-]{20,}",
+    r"sk-[A-Za-z0-9_-]{20,}",
+    r"AKIA[0-9A-Z]{16}",
+    r"AIza[\w-]{35}",
+    r"xox[abeprs]-[\w-]{10,}",
+    r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+",
+    r"Bearer [\w.~+/=-]{16,}",
+    r"bearer [\w.~+/=-]{16,}",
+    r"://[^/\s:@\"]+:[^/\s@\"]+@",
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+)
+
+Scan = Callable[[Raw], object]
+_ALWAYS = re.compile(b"").search
+_object = json.Decoder(dict[str, Raw])
+_array = json.Decoder(list[Raw])
+
+
+class Rules(Struct, frozen=True, omit_defaults=True):
+    """What counts as a secret: names of fields, those of them that are none after all, shapes of values.
+
+    All of it besides what usually is one, unless that is switched off.
+    """
+
+    names: list[str] = []
+    keep: list[str] = []
+    values: list[str] = []
+    usual: bool = True
+
+
+class Redactor:
+    """The rules, compiled. Raises re.error for a shape that is no regular expression."""
+
+    def __init__(self, rules: Rules = Rules()) -> None:  # noqa: B008
+        self.rules = rules
+        usual = (NAMES, KEEP, VALUES) if rules.usual else ((), (), ())
+        names, keep, values = (*usual[0], *rules.names), (*usual[1], *rules.keep), (*usual[2], *rules.values)
+        self._names = re.compile("|".join(map(_glob, names)) or "(?!)", re.IGNORECASE | re.DOTALL)
+        self._keep = re.compile("|".join(map(_glob, keep)) or "(?!)", re.IGNORECASE | re.DOTALL)
+        self._text = re.compile("|".join(f"(?:{one})" for one in values) or "(?!)")
+        words = "|".join(_word(one) for one in names) or "(?!)"
+        self._said = re.compile(rf"(?i)((?:{words})\w*)([\"']?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)")
+        # A name is looked for only where a key can be: at a quote, with another and a colon behind it. One
+        # with an escape in it could be any.
+        key = rf'"(?=[^"]{{1,200}}"\s*:)(?i:[^"]*?(?:{words}|\\))'
+        self._shapes = re.compile(self._text.pattern.encode())
+        self._scan = re.compile(f"{key}|{self._text.pattern}".encode())
+        self.known: frozenset[str] = frozenset()
+        self._known: re.Pattern[str] | None = None
+
+    def know(self, secrets: Mapping[str, str]) -> None:
+        """Look for these in text, too: values of variables and headers, by their names."""
+        found = {one for name, one in secrets.items() if self.is_secret(name)}
+        found |= {one.partition(" ")[2] for one in found}  # of "Bearer x", also the x
+        self.recall({one for one in found if len(one) >= LEAST})
+
+    def recall(self, known: Set[str]) -> None:
+        """Look for these in text, whatever their names were."""
+        if not known <= self.known:
+            self.known |= known
+            longest = sorted(self.known, key=len, reverse=True)
+            self._known = re.compile("|".join(map(re.escape, longest)))
+
+    def is_secret(self, name: str) -> bool:
+        """Whether a field of this name holds a secret."""
+        return self._names.fullmatch(name) is not None and self._keep.fullmatch(name) is None
+
+    def scan(self, definition: Raw) -> Scan:
+        """What finds suspicious arguments of this tool in one pass over their bytes: None if they are not."""
+        return _ALWAYS if DECLARES.search(definition) else self._scan.search
+
+    def value(self, body: Raw, declared: Declared | None = None) -> Raw:
+        """JSON without its secrets; the very same object if nothing in it looks like one."""
+        return self._clean(body, declared, 0) if body else body
+
+    def text(self, text: str) -> str:
+        """Text without the secrets in it."""
+        if self._known is not None:
+            text = self._known.sub(WORD, text)
+        return self._said.sub(self._unsaid, self._text.sub(WORD, text))
+
+    def _unsaid(self, found: re.Match[str]) -> str:
+        """What is left of `name = value`."""
+        return f"{found[1]}{found[2]}{WORD}" if self.is_secret(found[1]) else found[0]
+
+    def _clean(self, body: Raw, declared: Declared | None, depth: int) -> Raw:
+        """One value; it is read only as far as something in it looks suspicious, or is declared."""
+        first = bytes(memoryview(body)[:64]).lstrip()[:1]
+        if first == b'"':
+            return MARK if self._shapes.search(body) else body
+        if first not in (b"{", b"[") or (declared is None and self._scan.search(body) is None):
+            return body
+        if depth >= DEEPEST:
+            return MARK
+        if first == b"[":
+            items = enumerate(_array.decode(body))
+            return Raw(json.encode([self._kept(at, one, declared, depth) for at, one in items]))
+        fields = _object.decode(body).items()
+        # Written anew even where all is kept: of a name that stands there twice, one was not looked at.
+        return Raw(json.encode({name: self._kept(name, one, declared, depth) for name, one in fields}))
+
+    def _kept(self, name: str | int, value: Raw, declared: Declared | None, depth: int) -> Raw:
+        """What is kept of a value inside another."""
+        within = None if declared is None else declared.below(name)
+        if (within is not None and within.is_secret) or (isinstance(name, str) and self.is_secret(name)):
+            return _hidden(value)
+        return self._clean(value, within, depth + 1)
+
+
+def redacted(body: Raw) -> list[str]:
+    """Where marks stand in JSON, as JSON pointers; none in what is no JSON."""
+    if not body or KEY.encode() not in bytes(body):
+        return []
+    try:
+        return list(_marks(json.decode(body), ""))
+    except (DecodeError, RecursionError):
+        return []
+
+
+def _marks(value: object, at: str) -> Iterator[str]:
+    if value == {KEY: True}:
+        yield at
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from _marks(one, f"{at}/{str(name).replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _marks(one, f"{at}/{number}")
+
+
+def _hidden(value: Raw) -> Raw:
+    """The mark, unless there is nothing to hide: no secret is null, true, false or empty."""
+    return value if bytes(value) in (b"null", b"true", b"false", b'""', b"{}", b"[]") else MARK
+
+
+def _glob(name: str) -> str:
+    steps = {"*": ".*", "_": "[-_. ]*"}
+    return "".join(steps.get(char) or re.escape(char) for char in name)
+
+
+def _word(name: str) -> str:
+    """The same where it may be anywhere in a key."""
+    steps = {"*": '[^"]*', "_": "[-_. ]*"}
+    return "".join(steps.get(char) or re.escape(char) for char in name.strip("*"))
+
+
+USUAL = Redactor()

@@ -1,0 +1,121 @@
+"""What a caller may use: calls and processor time in a while, calls at once; and when it may again (G2)."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from afoot.core.facts import Finished, Released
+from afoot.engine.watch import Watcher
+from afoot.errors import OverQuota
+from afoot.tables import QuotaSettings
+
+if TYPE_CHECKING:
+    from afoot.engine.engine import Engine
+
+OPERATOR = "operator"  # whom only a table of this very name binds
+MOST = 10_000  # callers that are remembered; who was silent longest makes room
+SOON_S = 1.0  # after which it is worth asking again whether another call has ended
+
+
+class Used(Struct):
+    """What one caller has used within the while of its quota, and how often it wanted more."""
+
+    calls: deque[float] = field(default_factory=deque)  # when
+    cpu: deque[tuple[float, float]] = field(default_factory=deque)  # when, and how much
+    refused: int = 0
+
+    def forget(self, before: float) -> None:
+        """What was used before no longer counts."""
+        while self.calls and self.calls[0] <= before:
+            self.calls.popleft()
+        while self.cpu and self.cpu[0][0] <= before:
+            self.cpu.popleft()
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(spent for _, spent in self.cpu)
+
+
+class Quota:
+    """The quotas in force, and what was used of them."""
+
+    def __init__(self, tables: Mapping[str, QuotaSettings], engine: "Engine") -> None:
+        self.tables = tables
+        self._engine = engine
+        self.used: dict[str, Used] = {}
+        self._told: dict[str, float] = {}  # by call: the processor time that is counted already
+        self._watcher = Watcher(engine.watchers, self._see)
+        if any(one.cpu_s for one in tables.values()):
+            self._watcher.__enter__()
+
+    def close(self) -> None:
+        """Count no more."""
+        if self._watcher in self._engine.watchers:
+            self._watcher.__exit__()
+
+    def of(self, caller: str) -> QuotaSettings | None:
+        """What is set for a caller: by its name, else by the first pattern that means it."""
+        if caller in self.tables or caller == OPERATOR:
+            return self.tables.get(caller)
+        return next((one for pattern, one in self.tables.items() if fnmatchcase(caller, pattern)), None)
+
+    def concurrency(self, caller: str) -> int:
+        """How many calls of a caller run at once; others wait in the queue (C8). 0: any number."""
+        return 0 if (limits := self.of(caller)) is None else limits.concurrency
+
+    def take(self, caller: str, now: float, living: Callable[[], int]) -> None:
+        """Count one more call of a caller; raises OverQuota, and then it is not counted."""
+        limits = self.of(caller)
+        if limits is None:
+            return
+        used = self.spent(caller, now, limits)
+        if (why := _over(limits, used, now, living)) is not None:
+            used.refused += 1
+            what, after_s = why
+            raise OverQuota(f"{caller} is over its quota: {what}; try again in {after_s:.3g} s", after_s)
+        if limits.calls:
+            used.calls.append(now)
+
+    def spent(self, caller: str, now: float, limits: QuotaSettings) -> Used:
+        """What a caller has used that still counts."""
+        used = self.used.pop(caller, None) or Used()
+        self.used[caller] = used  # the last to be heard of
+        if len(self.used) > MOST:
+            del self.used[next(iter(self.used))]
+        used.forget(now - limits.per_s)
+        return used
+
+    def _see(self) -> None:
+        """A fact was recorded: an end may tell of processor time."""
+        for entry in self._watcher.take():
+            fact = entry.fact
+            if not isinstance(fact, Finished | Released):
+                continue
+            before = self._told.pop(entry.call, 0.0)
+            caller = self._engine[entry.call].call.opened.caller
+            limits = self.of(caller)
+            if limits is not None and limits.cpu_s and fact.cpu_s > before:
+                self.spent(caller, fact.at, limits).cpu.append((fact.at, fact.cpu_s - before))
+            if isinstance(fact, Finished):
+                self._told[entry.call] = fact.cpu_s
+
+
+def _over(
+    limits: QuotaSettings, used: Used, now: float, living: Callable[[], int]
+) -> tuple[str, float] | None:
+    """What there is too much of, and after how long there is less."""
+    if limits.calls and len(used.calls) >= limits.calls:
+        after_s = used.calls[len(used.calls) - limits.calls] + limits.per_s - now
+        return f"{limits.calls} calls in {limits.per_s:g} s", max(0.001, after_s)
+    if limits.cpu_s and (spent := used.cpu_s) >= limits.cpu_s:
+        for at, one in used.cpu:
+            spent -= one
+            if spent < limits.cpu_s:
+                told = f"{limits.cpu_s:g} s of processor time in {limits.per_s:g} s"
+                return told, max(0.001, at + limits.per_s - now)
+    if limits.concurrent and living() >= limits.concurrent:
+        return f"{limits.concurrent} calls at once", SOON_S
+    return None

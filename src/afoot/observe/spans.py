@@ -1,0 +1,150 @@
+"""Spans of a call that is over, by OpenTelemetry's conventions for MCP; nothing that was said is in them."""
+
+from collections.abc import Mapping
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+
+from afoot.core import trace
+from afoot.core.call import Call
+from afoot.core.facts import Finished
+from afoot.observe.pulse import Milestone, Pulse, Try
+from afoot.tables import BUILT_IN
+
+METHOD = "tools/call"
+TOOL_ERROR = "tool_error"
+SESSION = "session:"  # what the name of a caller begins with that is a session of the handshake era
+
+Attributes = Mapping[str, str | int | float | bool]
+
+
+class Spans:
+    """Makes the spans of calls, all of one service."""
+
+    def __init__(self, resource: Resource, scope: InstrumentationScope) -> None:
+        self._resource = resource
+        self._scope = scope
+
+    def of(self, pulse: Pulse) -> list[ReadableSpan]:
+        """The call's own span, and one for each time it asked another server."""
+        call, end = pulse.live.call, pulse.live.call.end
+        if end is None:
+            return []
+        is_ours = call.opened.server in BUILT_IN
+        return [
+            self._own(pulse, end),
+            *([] if is_ours else [self._errand(pulse, end, one) for one in pulse.tries]),
+        ]
+
+    def _own(self, pulse: Pulse, end: Finished) -> ReadableSpan:
+        call = pulse.live.call
+        parent = trace.parent_id(call)
+        is_below = call.opened.parent is not None and pulse.live.request is None
+        return ReadableSpan(
+            f"{METHOD} {call.opened.tool}",
+            _context(call, trace.span_id(call)),
+            None if parent is None else _context(call, parent, is_remote=not is_below),
+            self._resource,
+            {**about(call), **_request(pulse), **_result(call, end)},
+            [_event(one) for one in pulse.milestones],
+            kind=SpanKind.INTERNAL if is_below else SpanKind.SERVER,
+            status=_status(error_type(end), end),
+            start_time=_ns(call.opened.at),
+            end_time=_ns(end.at),
+            instrumentation_scope=self._scope,
+        )  # fmt: skip
+
+    def _errand(self, pulse: Pulse, end: Finished, one: Try) -> ReadableSpan:
+        call, tool = pulse.live.call, pulse.live.tool
+        name = tool.inner or tool.name
+        error = "runner_died" if one.why else error_type(end)
+        failed = {"error.type": error} if error else {}
+        tried = {"afoot.attempt": one.number} if one.number > 1 else {}
+        return ReadableSpan(
+            f"{METHOD} {name}",
+            _context(call, trace.errand_id(call, one.number)),
+            _context(call, trace.span_id(call)),
+            self._resource,
+            {**about(call), "gen_ai.tool.name": name, **tried, **failed},
+            kind=SpanKind.CLIENT,
+            status=_status(error, None if one.why else end),
+            start_time=_ns(one.began),
+            end_time=_ns(end.at if one.over is None else one.over),
+            instrumentation_scope=self._scope,
+        )  # fmt: skip
+
+
+def about(call: Call) -> dict[str, str | int | float | bool]:
+    """What every span of a call says of it."""
+    return {
+        "mcp.method.name": METHOD,
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.opened.tool,
+        "afoot.server": call.opened.server,
+        "afoot.call": call.id,
+    }
+
+
+def error_type(end: Finished) -> str:
+    """What kind of failure this end is, of few that there are; empty: none."""
+    if end.outcome == "ok":
+        return ""
+    if end.outcome != "failed":
+        return end.outcome
+    if end.result is not None and end.result.is_error:
+        return TOOL_ERROR
+    return end.failure.category if end.failure is not None else TOOL_ERROR
+
+
+def _request(pulse: Pulse) -> Attributes:
+    found: dict[str, str] = {"afoot.caller": pulse.live.call.opened.caller}
+    if pulse.live.request is not None:
+        number, version = pulse.live.request
+        found |= {"jsonrpc.request.id": str(number), "mcp.protocol.version": version}
+    if found["afoot.caller"].startswith(SESSION):
+        found["mcp.session.id"] = found["afoot.caller"].removeprefix(SESSION)
+    return found
+
+
+def _result(call: Call, end: Finished) -> Attributes:
+    found: dict[str, str | int] = {"afoot.outcome": end.outcome}
+    if (approved := call.approved) != "auto":
+        found["afoot.approved"] = approved
+    if reports := call.readings + call.contents:
+        found["afoot.reports"] = reports
+    if error := error_type(end):
+        found["error.type"] = error
+    if call.attempt > 1:
+        found["afoot.attempt"] = call.attempt
+    if call.opened.rerun_of:
+        found["afoot.rerun_of"] = call.opened.rerun_of
+    return found
+
+
+def _status(error: str, end: Finished | None) -> Status:
+    if not error:
+        return Status(StatusCode.UNSET)
+    failure = end.failure if end is not None else None
+    clock = f" ({failure.clock})" if failure is not None and failure.clock else ""
+    return Status(StatusCode.ERROR, f"{error}{clock}")
+
+
+def _context(call: Call, span: str, *, is_remote: bool = False) -> SpanContext:
+    given = call.opened.trace
+    return SpanContext(
+        int(trace.trace_id(call) or call.id[-32:], 16),
+        int(span, 16),
+        is_remote,
+        TraceFlags(int(trace.flags(call), 16)),
+        TraceState.from_header([given.state]) if given is not None and given.state else None,
+    )
+
+
+def _event(one: Milestone) -> Event:
+    return Event(one.name, {f"afoot.{key}": value for key, value in one.about.items()}, _ns(one.at))
+
+
+def _ns(at: float) -> int:
+    return int(at * 1e9)

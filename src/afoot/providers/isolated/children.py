@@ -1,0 +1,182 @@
+"""All child processes of one gateway: kept ready by module, taken for a call, replaced when they are gone."""
+
+import asyncio
+import logging
+import signal
+from collections import Counter, deque
+from collections.abc import Iterable
+from functools import partial
+from itertools import count
+from typing import Final, Self
+
+from afoot.core.isolation import Isolation
+from afoot.errors import RunnerDied, ToolError
+from afoot.providers.isolated.child import Child
+from afoot.providers.isolated.frames import Died, Fork, Frame, Hello, Source
+from afoot.providers.isolated.line import Ear, Line
+from afoot.providers.isolated.nursery import Nursery
+
+PAUSE_S: Final = (0.1, 1.0, 5.0, 30.0)  # before the next try of a module that could not be loaded
+_log = logging.getLogger("afoot.providers")
+
+
+class Children:
+    """The children of one gateway, on its loop. The first that is wanted starts their keeper."""
+
+    def __init__(self, settings: Isolation = Isolation()) -> None:  # noqa: B008
+        self.settings = settings
+        self._wanted: frozenset[Source] = frozenset()
+        self._all: dict[int, Child] = {}
+        self._idle: dict[Source, list[Child]] = {}
+        self._waiters: dict[Source, deque[asyncio.Future[Child]]] = {}
+        self._failures: Counter[Source] = Counter()
+        self._numbers = count(1)
+        self._nursery: Nursery | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        nursery = self._nursery
+        self.close()
+        if nursery is not None:
+            await nursery.ended()
+
+    def close(self) -> None:
+        """End all of them, and the keeper."""
+        self._wanted = frozenset()
+        nursery, self._nursery = self._nursery, None
+        if nursery is not None and nursery.close():
+            self.orphaned("the gateway is closing")
+
+    def follow(self, sources: Iterable[Source]) -> None:
+        """Keep children ready for these modules, and for no others."""
+        self._wanted = frozenset(sources)
+        for source in tuple(self._idle):
+            while source not in self._wanted and self._idle[source]:
+                self._idle[source].pop().signal(signal.SIGKILL)
+        for source in self._wanted:
+            self._failures.pop(source, None)
+            self._refill(source)
+
+    def is_ready(self, source: Source) -> bool:
+        """Whether a call can begin at once."""
+        return bool(self._idle.get(source))
+
+    async def ready(self, source: Source) -> None:
+        """Wait until a call can begin; raises ToolError or RunnerDied saying why none can."""
+        self._put(await self.take(source))
+
+    async def take(self, source: Source) -> Child:
+        """A child that is ready; raises ToolError or RunnerDied saying why there is none."""
+        if idle := self._idle.get(source):
+            child = idle.pop()
+            self._refill(source)
+            return child
+        waiter: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(source, deque()).append(waiter)
+        self._refill(source)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._put(waiter.result())
+            raise
+
+    def give_back(self, child: Child, is_fit: bool) -> None:
+        """A call is over in it; one that is not fit is ended by whoever had it."""
+        if is_fit:
+            self._put(child)
+
+    def find(self, line: Line, hello: Hello) -> Ear | None:
+        """A child calls in: it is ready, or says why it will never be."""
+        child = self._all.get(hello.child)
+        if child is None or child.line is not None or child.ready.done():
+            return None
+        child.line = line
+        if hello.error:
+            name = child.source.file or child.source.module
+            text = f"a child process cannot load {name}: {hello.error}"
+            child.ready.set_exception(ToolError.internal(text, code="start_failed"))
+        else:
+            child.ready.set_result(None)
+        return child
+
+    def hear(self, number: int, said: Frame) -> None:
+        """From the keeper, about a child."""
+        child = self._all.get(number)
+        if child is None:
+            return
+        if isinstance(said, Died):
+            del self._all[number]
+            if child in (idle := self._idle.get(child.source, [])):
+                idle.remove(child)
+        child.hear(said)
+        if isinstance(said, Died):
+            self._refill(child.source)
+
+    def orphaned(self, why: str) -> None:
+        """The keeper is gone, and with it every child."""
+        self._nursery = None
+        for number in tuple(self._all):
+            if (line := self._all[number].line) is not None:
+                line.close()
+            self.hear(number, Died(number, -int(signal.SIGKILL)))
+        for waiter in [one for waiters in self._waiters.values() for one in waiters]:
+            if not waiter.done():
+                waiter.set_exception(RunnerDied(f"no child process: {why}", began=False))
+        self._waiters.clear()
+
+    def _put(self, child: Child) -> None:
+        """Give it to who waits for one, or keep it ready, or end it."""
+        if child.gone.done() or child.line is None:
+            return
+        waiters = self._waiters.get(child.source, deque())
+        while waiters:
+            waiter = waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(child)
+                return
+        idle = self._idle.setdefault(child.source, [])
+        if child.source in self._wanted and len(idle) < max(1, self.settings.warm):
+            idle.append(child)
+        else:
+            child.signal(signal.SIGKILL)
+
+    def _refill(self, source: Source) -> None:
+        """Have as many ready, or on their way, as are wanted and waited for."""
+        waiting = sum(not one.done() for one in self._waiters.get(source, ()))
+        spare = self.settings.warm if source in self._wanted and not self._failures[source] else 0
+        there = len(self._idle.get(source, ()))
+        there += sum(one.source == source and not one.ready.done() for one in self._all.values())
+        for _ in range(waiting + spare - there):
+            self._start(source)
+
+    def _start(self, source: Source) -> None:
+        if self._nursery is None:
+            self._nursery = Nursery(self, self.settings.nice)
+        child = Child(next(self._numbers), source, self._nursery.tell)
+        self._all[child.number] = child
+        child.ready.add_done_callback(partial(self._came, child))
+        self._nursery.tell(Fork(child.number, source))
+
+    def _came(self, child: Child, ready: "asyncio.Future[None]") -> None:
+        error = ready.exception()
+        if error is None:
+            self._failures.pop(child.source, None)
+            self._put(child)
+            return
+        self._failures[child.source] += 1
+        waiters = self._waiters.get(child.source, deque())
+        while waiters:
+            waiter = waiters.popleft()
+            if not waiter.done():
+                waiter.set_exception(error)
+        if child.source in self._wanted:
+            _log.warning("%s", error)
+            pause_s = PAUSE_S[min(self._failures[child.source], len(PAUSE_S)) - 1]
+            asyncio.get_running_loop().call_later(pause_s, self._again, child.source)
+
+    def _again(self, source: Source) -> None:
+        if source in self._wanted and self._failures[source] < len(PAUSE_S) and not self.is_ready(source):
+            self._start(source)

@@ -1,0 +1,126 @@
+"""The keeper as the gateway sees it: a process, the socket on which all call in, and a line."""
+
+import asyncio
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from typing import Final, Protocol
+
+import msgspec
+
+from afoot.providers.isolated import processes
+from afoot.providers.isolated.frames import Died, Frame, Hello, Said, Settled, Up, Used
+from afoot.providers.isolated.keeper import Errand
+from afoot.providers.isolated.line import Ear, Line
+
+ENDING: Final = 800  # looks, a hundred a second
+# With the path of this process, whatever it was started with; it is what the tools are found on.
+_COMMAND: Final = (
+    "import sys; sys.path[:], sys.argv[1:] = sys.argv[1:], []; "
+    "from afoot.providers.isolated.keeper import main; main()"
+)
+
+
+class Family(Protocol):
+    """Who is told of children."""
+
+    def find(self, line: Line, hello: Hello) -> Ear | None: ...
+
+    def hear(self, number: int, said: Frame) -> None: ...
+
+    def orphaned(self, why: str) -> None: ...
+
+
+class Nursery:
+    """Opened by being made, on a running loop; what is told before the keeper is up waits for it."""
+
+    def __init__(self, family: Family, nice: int) -> None:
+        self._family = family
+        self._secret = secrets.token_hex(16)
+        self._folder = tempfile.mkdtemp(prefix="afoot-")  # for our eyes only
+        self._address = os.path.join(self._folder, "s")
+        self._line: Line | None = None
+        self._early: list[Frame] = []
+        self._server: asyncio.AbstractServer | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._nice = nice
+        self._is_closed = False
+        self._loop = asyncio.get_running_loop()
+        self._opening = self._loop.create_task(self._open())
+
+    def tell(self, said: Frame) -> None:
+        """Tell the keeper."""
+        if self._line is None:
+            self._early.append(said)
+        else:
+            self._line.send(said)
+
+    def close(self) -> bool:
+        """Hang up: the keeper ends every child, and itself. False if the loop is gone, too."""
+        self._is_closed = True
+        process = self._process
+        if process is not None:  # somebody must see it end, also if nobody waits
+            threading.Thread(target=process.wait, name="afoot-keeper", daemon=True).start()
+        if not self._loop.is_closed():
+            self._opening.cancel()
+            if self._server is not None:
+                self._server.close()
+            if self._line is not None:
+                self._line.close()
+                return True
+        if process is not None:  # it has not called in yet, or nobody can hang up any more
+            process.terminate()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return not self._loop.is_closed()
+
+    async def ended(self) -> None:
+        """Wait until nothing is left."""
+        for _ in range(ENDING):
+            if self._process is None or self._process.poll() is not None:
+                return
+            await asyncio.sleep(0.01)
+
+    def hear(self, said: Frame) -> None:
+        """From the keeper."""
+        if isinstance(said, Said | Used | Settled | Died):
+            self._family.hear(said.child, said)
+
+    def lost(self, why: str, *, is_garbage: bool) -> None:
+        """The keeper is gone."""
+        if self._process is not None:
+            self._process.poll()
+        if not self._is_closed:
+            self.close()
+            self._family.orphaned("their keeper is gone")
+
+    async def _open(self) -> None:
+        self._server = await self._loop.create_unix_server(lambda: Line(self._greet), self._address)
+        errand = Errand(self._address, self._secret, os.getpid(), self._nice)
+        processes.take_short_turns()  # children may keep every processor busy
+        # Not by the loop, which would wait for its end in a way of its own: `vfork` takes a millisecond.
+        self._process = _started(msgspec.json.encode(errand))
+
+    def _greet(self, line: Line, said: Hello | Up) -> Ear | None:
+        if self._is_closed or not secrets.compare_digest(said.secret, self._secret):
+            return None
+        if isinstance(said, Hello):
+            return self._family.find(line, said)
+        if self._line is not None:
+            return None
+        self._line = line
+        for early in self._early:
+            line.send(early)
+        return self
+
+
+def _started(errand: bytes) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", _COMMAND, *sys.path]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, process_group=0)
+    assert process.stdin is not None
+    with process.stdin as stdin:
+        stdin.write(errand)
+    return process

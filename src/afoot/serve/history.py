@@ -1,0 +1,74 @@
+"""The history as a whole over the operator's API: what is to go, and all of it as lines (H6)."""
+
+import asyncio
+
+from msgspec import Struct
+
+from afoot.core.ports import Purge
+from afoot.engine.retention import purge as purged
+from afoot.serve.calls import resolve
+from afoot.serve.request import Request, Wrong
+from afoot.store.export import lines
+
+NDJSON = "application/x-ndjson"
+WAYS = ("older_s", "keep", "call", "everything")
+
+
+class Want(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which calls are to go: by exactly one of these."""
+
+    older_s: float | None = None  # opened and ended longer ago
+    keep: int | None = None  # all but so many, the newest
+    call: str = ""
+    everything: bool = False
+
+
+class Purged(Struct, frozen=True):
+    """How many calls have gone."""
+
+    purged: int
+
+
+async def purge(request: Request) -> None:
+    """Have calls go for good; those that live stay."""
+    want = await request.body(Want)
+    rule = await _rule(request, want)
+    await request.answer(200, Purged(await purged(request.site.engine.journal, rule)))
+
+
+async def export(request: Request) -> None:
+    """Every call, or one, as lines of JSON: its facts, then its readings."""
+    given = request.query("call")
+    site, reply = request.site, request.reply
+    call = (await resolve(site, given["call"])).call.id if "call" in given else ""
+    await site.recorded()
+    head = [(b"content-type", NDJSON.encode()), (b"cache-control", b"no-store"), *reply.headers]
+    await reply.transmit({"type": "http.response.start", "status": 200, "headers": head})
+    reply.streaming = True
+    try:
+        async for piece in lines(site.engine.journal, call):
+            async with asyncio.timeout(site.settings.stuck_s):
+                await reply.transmit({"type": "http.response.body", "body": piece, "more_body": True})
+    except TimeoutError:  # nobody reads on
+        reply.gone = True
+        return
+    await reply.transmit({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _rule(request: Request, want: Want) -> Purge:
+    engine = request.site.engine
+    spare = frozenset(live.call.id for live in engine.calls())
+    given = [want.older_s is not None, want.keep is not None, want.call != "", want.everything]
+    if sum(given) != 1:
+        raise Wrong(422, f"must be exactly one of {', '.join(WAYS)}", fields=list(WAYS))
+    if want.call:
+        call = (await resolve(request.site, want.call)).call
+        if call.id in engine:
+            raise Wrong(409, f"call {call.id} lives; only what is over can go", "refused")
+        return Purge(calls=[call.id])
+    for name in ("older_s", "keep"):
+        if (getattr(want, name) or 0) < 0:
+            raise Wrong(422, f"{name}: must not be negative", fields=[name])
+    if want.older_s is not None:
+        return Purge(before=engine.clock.now() - want.older_s, spare=spare)
+    return Purge(keep=want.keep or 0, spare=spare)

@@ -1,0 +1,45 @@
+"""Who asks, as far as it was proved, and what they may do (S2, S3)."""
+
+from typing import Final
+
+from msgspec import Struct
+
+CALL: Final = "call"  # use tools, and see one's own calls
+WATCH: Final = "watch"  # see everything
+ANSWER: Final = "answer"  # answer questions, stop calls
+ADMIN: Final = "admin"  # change servers, the allowlist, the history, who else is let in
+SCOPES: Final = (CALL, WATCH, ANSWER, ADMIN)
+OPERATOR: Final = "operator"
+
+
+class Denied(Exception):
+    """Not this way; the message says what was wrong. `scope` is what is missing, if that is all."""
+
+    def __init__(self, status: int, message: str, scope: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.scope = scope
+
+
+class Principal(Struct, frozen=True):
+    """Somebody who was let in. `session` is the browser's, if it is one."""
+
+    caller: str
+    scopes: frozenset[str]
+    session: str = ""
+
+    @property
+    def role(self) -> str:
+        """As whom it steers calls: its own as their caller, others' as an operator."""
+        return OPERATOR if self.scopes & {WATCH, ADMIN} else "caller"
+
+    def demand(self, *scopes: str) -> None:
+        """Go on only with one of these scopes; raises Denied."""
+        if self.scopes.isdisjoint(scopes):
+            has = ", ".join(one for one in SCOPES if one in self.scopes) or "nothing"
+            raise Denied(403, f"the scope `{scopes[0]}` is needed, and {self.caller} has {has}", scopes[0])
+
+
+def operator(session: str = "") -> Principal:
+    """The person whose gateway it is, at the terminal or in a browser."""
+    return Principal(OPERATOR, frozenset(SCOPES), session)

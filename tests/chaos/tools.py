@@ -1,0 +1,113 @@
+"""Tools that leave a mark when they begin and when they are done, and stay until they are let go."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import afoot
+from afoot import Context
+
+MARKS = Path(os.environ.get("E2E_MARKS", "."))
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+STAY_S = 60.0
+
+
+def mark(tag: str, text: str) -> None:
+    """Leave a line, which is on the disk when this returns."""
+    with (MARKS / tag).open("a") as file:
+        file.write(f"{text} {os.getpid()}\n")
+
+
+def is_let_go(tag: str) -> bool:
+    """Whether whoever chose the tag lets its tools end."""
+    return (MARKS / f"{tag}.go").exists()
+
+
+async def stay(tag: str, ctx: Context, stay_s: float) -> str:
+    """Begin, report, and wait to be let go; stay_s at most."""
+    mark(tag, "begun")
+    end = time.monotonic() + stay_s
+    while time.monotonic() < end and not is_let_go(tag):
+        ctx.report(message="here")
+        await asyncio.sleep(0.01)
+    mark(tag, "done")
+    return tag
+
+
+@afoot.tool(idempotent=True)
+async def safe(tag: str, ctx: Context, stay_s: float = STAY_S) -> str:
+    """May be run again."""
+    return await stay(tag, ctx, stay_s)
+
+
+@afoot.tool
+async def unsafe(tag: str, ctx: Context, stay_s: float = STAY_S) -> str:
+    """May not."""
+    return await stay(tag, ctx, stay_s)
+
+
+@afoot.tool(concurrency=1)
+async def narrow(tag: str, ctx: Context, stay_s: float = STAY_S) -> str:
+    """One at a time."""
+    return await stay(tag, ctx, stay_s)
+
+
+@afoot.tool(approval="ask")
+async def risky(tag: str, ctx: Context, stay_s: float = STAY_S) -> str:
+    """Asks before."""
+    return await stay(tag, ctx, stay_s)
+
+
+async def asked(tag: str, ctx: Context) -> str:
+    """Begin, ask, and be done."""
+    mark(tag, "begun")
+    told = await ctx.ask("Who?", NAME, key="who")
+    mark(tag, f"done {told.content['name'] if told.content else ''}")
+    return tag
+
+
+@afoot.tool(idempotent=True)
+async def ask_safe(tag: str, ctx: Context) -> str:
+    """Asks while it runs, and may be run again."""
+    return await asked(tag, ctx)
+
+
+@afoot.tool
+async def ask_unsafe(tag: str, ctx: Context) -> str:
+    """Asks while it runs, and may not."""
+    return await asked(tag, ctx)
+
+
+@afoot.tool
+async def stubborn(tag: str, ctx: Context) -> str:
+    """Does not stop when it is told to."""
+    mark(tag, "begun")
+    while not is_let_go(tag):
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            mark(tag, "told")
+    return tag
+
+
+def stay_put(tag: str, stay_s: float) -> str:
+    """As `stay`, without a loop."""
+    mark(tag, "begun")
+    end = time.monotonic() + stay_s
+    while time.monotonic() < end and not is_let_go(tag):
+        time.sleep(0.01)
+    mark(tag, "done")
+    return tag
+
+
+@afoot.tool(isolate=True, idempotent=True)
+def boxed_safe(tag: str, stay_s: float = STAY_S) -> str:
+    """In a child process, and may be run again."""
+    return stay_put(tag, stay_s)
+
+
+@afoot.tool(isolate=True)
+def boxed_unsafe(tag: str, stay_s: float = STAY_S) -> str:
+    """In a child process, and may not."""
+    return stay_put(tag, stay_s)

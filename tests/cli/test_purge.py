@@ -1,0 +1,58 @@
+"""`afoot purge` and `export`, with a gateway and without one."""
+
+import json
+
+from tests.cli.conftest import Run, program
+from tests.e2e.gateway import Gateway, serving, until
+from tests.serve.api import Api
+
+
+def test_calls_go_from_a_running_gateway(run: Run, api: Api) -> None:
+    """H6: the command says how many went."""
+    call = api.ended(api.start("add", a=1, b=2))["id"]
+    until(lambda: not api.get("/api/snapshot").body["calls"], "nothing lives")
+    done = run("purge", "--call", call[-8:])
+    assert (done.returncode, done.stdout) == (0, "1 call went for good\n")
+    api.ended(api.start("add", a=1, b=2))
+    until(lambda: not api.get("/api/snapshot").body["calls"], "nothing lives")
+    told = run("purge", "--all", "--json")
+    assert told.returncode == 0 and json.loads(told.stdout)["purged"] >= 1
+    assert api.get("/api/calls?state=finished").body["calls"] == []
+    assert json.loads(run("purge", "--older", "5", "--json").stdout) == {"purged": 0}
+
+
+def test_which_calls_must_be_said(run: Run) -> None:
+    """H6: exit 2, and nothing goes."""
+    nothing: list[str] = []
+    for words in (nothing, ["--all", "--keep", "3"], ["--keep", "-1"], ["--store", "/no/such.db", "--all"]):
+        assert run("purge", *words).returncode == 2, words
+    assert run("purge", "--call", "nobody00").returncode == 2
+
+
+def test_the_history_is_printed_as_lines(run: Run, api: Api) -> None:
+    """H6: all of it, or one call."""
+    call = api.ended(api.start("add", a=1, b=2))["id"]
+    api.ended(api.start("add", a=3, b=4))
+    every = [json.loads(line) for line in run("export").stdout.splitlines()]
+    one = [json.loads(line) for line in run("export", call, "--json").stdout.splitlines()]
+    assert [line["fact"]["type"] for line in one] == ["opened", "started", "finished", "released"]
+    assert [line for line in every if line["call"] == call] == one
+    assert run("export", "nobody00").returncode == 2
+
+
+def test_a_file_that_no_gateway_has_is_purged_and_exported(gateway: Gateway, lone: dict[str, str]) -> None:
+    """H6: and one that a gateway has is refused, naming it."""
+    with serving(gateway.folder / "alone") as other:
+        api = Api(other)
+        calls = [api.ended(api.start("add", a=n, b=1))["id"] for n in range(3)]
+        taken = program(("purge", "--all", "--store", str(other.store)), lone)
+        assert taken.returncode == 5 and "belongs to another gateway" in taken.stderr
+    store = str(other.store)
+    assert program(("purge", "--keep", "2", "--store", store), lone).stdout == "1 call went for good\n"
+    assert (
+        program(("purge", "--call", calls[1], "--store", store, "--json"), lone).stdout == '{"purged": 1}\n'
+    )
+    lines = program(("export", "--store", store), lone).stdout.splitlines()
+    assert {json.loads(line)["call"] for line in lines} == {calls[2]}
+    assert program(("purge", "--older", "0", "--store", store), lone).stdout == "1 call went for good\n"
+    assert program(("export", calls[2], "--store", store), lone).stdout == ""

@@ -1,0 +1,95 @@
+"""Metrics of calls: what is measured, by what, and that there are never too many series."""
+
+from typing import Any
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from afoot.core.facts import Answer, Answered, Asked, Failure, Finished, Question, Started
+from afoot.observe.metrics import MOST_TOOLS, OTHER, Metrics
+from tests.observe.noted import Noted
+
+
+class Kept:
+    """Metrics, and a reader that keeps them here."""
+
+    def __init__(self) -> None:
+        self._reader = InMemoryMetricReader()
+        self.metrics = Metrics(MeterProvider([self._reader], shutdown_on_exit=False).get_meter("test"))
+
+    def read(self) -> dict[str, list[Any]]:
+        """The points of every metric, by its name."""
+        data = self._reader.get_metrics_data()
+        assert data is not None
+        scopes = [scope for one in data.resource_metrics for scope in one.scope_metrics]
+        return {metric.name: list(metric.data.data_points) for scope in scopes for metric in scope.metrics}
+
+
+def busy() -> Kept:
+    """What is kept of a call that had something of everything."""
+    kept, noted = Kept(), Noted("files")
+    kept.metrics.opened(noted.pulse)
+    noted.facts(Started(101.0)).reads((103.0, 1, 9))
+    noted.live.heard = 119.0
+    noted.pulse.look(120.0)
+    noted.facts(Asked(121.0, Question("q", "k", "form")), Answered(126.0, "q", Answer()))
+    noted.facts(Finished(130.0, "failed", failure=Failure("no", "validation")))
+    noted.live.series.repaired, noted.pulse.late = 3, 2
+    kept.metrics.finished(noted.pulse)
+    kept.metrics.ended(noted.pulse)
+    return kept
+
+
+def test_a_call_adds_to_every_metric_that_it_has_something_for() -> None:
+    """V3: duration, first report, longest gap, stalls, reports, repaired, dropped, and what people took."""
+    found = busy().read()
+    sums = {name: points[0].sum for name, points in found.items() if hasattr(points[0], "sum")}
+    assert sums == {
+        "mcp.server.operation.duration": 30.0,
+        "mcp.client.operation.duration": 29.0,
+        "afoot.call.first_report": 2.0,
+        "afoot.call.longest_gap": 4.0,
+        "afoot.question.wait": 5.0,
+    }
+    values = {name: points[0].value for name, points in found.items() if hasattr(points[0], "value")}
+    assert values == {
+        "afoot.call.stalls": 1,
+        "afoot.reports": 1,
+        "afoot.reports.repaired": 3,
+        "afoot.reports.dropped": 2,
+        "afoot.calls.active": 0,
+    }
+    assert dict(found["mcp.server.operation.duration"][0].attributes) == {
+        "mcp.method.name": "tools/call",
+        "gen_ai.tool.name": "export",
+        "afoot.server": "files",
+        "afoot.outcome": "failed",
+        "error.type": "validation",
+    }
+
+
+def test_a_silent_call_adds_its_duration_alone() -> None:
+    """V3: what never reports has no first report and no gap."""
+    kept, noted = Kept(), Noted()
+    noted.facts(Started(101.0), Finished(102.0, "ok"))
+    kept.metrics.ended(noted.pulse)
+    assert set(kept.read()) == {"mcp.server.operation.duration"}
+
+
+def test_tools_without_end_are_counted_together_from_some_number_on() -> None:
+    """V3: a page that registers a tool a second does not break the backend."""
+    kept = Kept()
+    for number in range(MOST_TOOLS + 50):
+        noted = Noted()
+        noted.call.opened = type(noted.call.opened)(
+            100.0, f"tool{number}", "browser", "local", noted.call.arguments
+        )
+        kept.metrics.opened(noted.pulse)
+        noted.facts(Finished(101.0, "ok"))
+        kept.metrics.finished(noted.pulse)
+        kept.metrics.ended(noted.pulse)
+    points = kept.read()["mcp.server.operation.duration"]
+    rest = [point for point in points if point.attributes["gen_ai.tool.name"] == OTHER]
+    assert len(points) == MOST_TOOLS + 1
+    assert [point.count for point in rest] == [50]
+    assert all(point.value == 0 for point in kept.read()["afoot.calls.active"])

@@ -1,0 +1,66 @@
+"""A provider of isolated tools for tests, and what is left of its processes."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from afoot.core.facts import Limits, Result
+from afoot.core.isolation import Isolation
+from afoot.providers.function import FunctionProvider
+from afoot.providers.isolated import processes
+from afoot.providers.isolated.children import Children
+from afoot.providers.options import Settings
+from tests.providers import isolated_tools as tools
+from tests.providers.double import ScriptedRun
+
+PATIENCE_S = 25.0
+
+
+class Isolated:
+    """A provider of some tools of `isolated_tools`, each in children of one family."""
+
+    def __init__(self, grace_s: float = 4.0, **isolation: Any) -> None:
+        self.settings = Settings(Limits(grace_s=grace_s), isolation=Isolation(**isolation))
+        self.children = Children(self.settings.isolation)
+        found = [one for one in vars(tools).values() if hasattr(one, "__afoot_tool__")]
+        self.provider = FunctionProvider(found, settings=self.settings, children=self.children)
+
+    async def call(self, tool: str, run: ScriptedRun | None = None, **arguments: object) -> Result:
+        """One call, prepared and run to its end."""
+        return await self.provider.prepare(tool, Raw(msgspec.json.encode(arguments)))(run or ScriptedRun())
+
+
+@asynccontextmanager
+async def family(grace_s: float = 4.0, **isolation: Any) -> AsyncIterator[Isolated]:
+    """Isolated tools while the block lasts; then nothing of them is left."""
+    before = set(below_here())
+    made = Isolated(grace_s, **isolation)
+    async with made.children:
+        yield made
+    await happens(lambda: set(below_here()) <= before)
+
+
+def below_here() -> list[int]:
+    """The processes that descend from this one, dead ones left out."""
+    return [pid for pid in processes.below(os.getpid()) if not _is_dead(pid)]
+
+
+async def happens(happened: Callable[[], object]) -> None:
+    """Wait for what other processes do."""
+    end = asyncio.get_running_loop().time() + PATIENCE_S
+    while not happened():
+        assert asyncio.get_running_loop().time() < end, f"it never happened; {below_here()} are left"
+        await asyncio.sleep(0.02)
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

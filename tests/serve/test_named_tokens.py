@@ -1,0 +1,102 @@
+"""Named tokens: made once, known by their secret, over when they are revoked or have expired."""
+
+from pathlib import Path
+
+import pytest
+
+from afoot import state
+from afoot.errors import CallerError, UnknownName
+from afoot.serve.principal import SCOPES, Denied
+from afoot.serve.tokens import MARK, Token, Tokens
+
+
+class Wall:
+    """A clock that a test turns."""
+
+    time = 1000.0
+
+    def now(self) -> float:
+        """The time there."""
+        return self.time
+
+
+@pytest.fixture
+def wall() -> Wall:
+    """A clock."""
+    return Wall()
+
+
+@pytest.fixture
+def tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall: Wall) -> Tokens:
+    """Tokens in a state folder of their own."""
+    monkeypatch.setenv("AFOOT_HOME", str(tmp_path))
+    return Tokens(state.Kept("tokens.json", Token), wall.now)
+
+
+def test_a_secret_tells_who_it_is_and_what_they_may(tokens: Tokens) -> None:
+    """S3: the name that it was made with, and no scope more."""
+    secret, token = tokens.add("ada", ["watch", "call"])
+    found = tokens.find(secret.encode())
+    assert found is not None and secret.startswith(MARK)
+    assert (found.caller, found.scopes) == ("token:ada", {"call", "watch"})
+    assert token.scopes == ["call", "watch"]
+
+
+def test_the_secret_is_not_kept(tokens: Tokens, tmp_path: Path) -> None:
+    """S4: whoever reads the file cannot use what is in it; and nobody else may read it."""
+    secret, _ = tokens.add("ada", ["call"])
+    file = tmp_path / "tokens.json"
+    assert secret not in file.read_text() and secret[len(MARK) :] not in file.read_text()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_token_that_has_expired_says_so(tokens: Tokens, wall: Wall) -> None:
+    """S2: not that it is unknown, which would send its owner looking elsewhere."""
+    secret, _ = tokens.add("ada", ["call"], 60.0)
+    wall.time += 59
+    assert tokens.find(secret.encode()) is not None and tokens.holds("token:ada")
+    wall.time += 1
+    with pytest.raises(Denied, match="'ada' has expired") as denied:
+        tokens.find(secret.encode())
+    assert denied.value.status == 401 and not tokens.holds("token:ada")
+
+
+def test_a_revoked_token_is_unknown_also_where_another_process_did_it(tokens: Tokens) -> None:
+    """S2: the command line revokes, the gateway sees it."""
+    secret, token = tokens.add("ada", ["call"])
+    other = Tokens(state.Kept("tokens.json", Token), lambda: 0.0)
+    assert other.revoke(token.id).name == "ada"
+    assert tokens.find(secret.encode()) is None and not tokens.holds("token:ada")
+    with pytest.raises(UnknownName):
+        tokens.revoke("ada")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "-a", "a" * 65, "ä", "a\n", "../x"])
+def test_a_name_that_could_be_mistaken_is_refused(tokens: Tokens, name: str) -> None:
+    """S3: a caller's name stands in logs and lists."""
+    with pytest.raises(CallerError, match="a name has"):
+        tokens.add(name, ["call"])
+
+
+@pytest.mark.parametrize("scopes", [[], ["root"], ["call", "root"]])
+def test_a_scope_that_there_is_not_is_refused(tokens: Tokens, scopes: list[str]) -> None:
+    """S2: and those that there are are named."""
+    with pytest.raises(CallerError, match=", ".join(SCOPES)):
+        tokens.add("ada", scopes)
+
+
+def test_two_cannot_have_one_name(tokens: Tokens) -> None:
+    """S3: a name is who it is."""
+    tokens.add("ada", ["call"])
+    with pytest.raises(CallerError, match="exists"):
+        tokens.add("ada", ["admin"])
+
+
+def test_who_lacks_a_scope_is_told_which(tokens: Tokens) -> None:
+    """S2: with what it has."""
+    secret, _ = tokens.add("ada", ["call"])
+    found = tokens.find(secret.encode())
+    assert found is not None
+    with pytest.raises(Denied, match="`admin` is needed, and token:ada has call") as denied:
+        found.demand("admin")
+    assert (denied.value.status, denied.value.scope) == (403, "admin")

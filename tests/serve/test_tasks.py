@@ -1,0 +1,248 @@
+"""Calls as tasks of 2026-07-28: when a request ends with one, and what can be done with it (H3)."""
+
+import asyncio
+
+import pytest
+
+from afoot.core.facts import CancelRequested
+from afoot.core.ports import Run
+from afoot.engine.submission import Claim, Submission
+from afoot.wire.messages import TASKS
+from tests.engine.double import facts, form
+from tests.serve.double import YES, Message, faked, nap, only, question, said, site_of
+from tests.serve.tasking import ABLE, Asker, ask_first, ask_late, walk
+from tests.serve.wires import Pipe, Web, call
+
+
+@faked
+async def test_a_call_that_takes_longer_than_a_moment_is_a_task_and_its_progress_is_live() -> None:
+    """H3: created, polled with numbers and words, and its result at the end."""
+    async with site_of(walk, task="optional") as site:
+        client = Asker(site)
+        made = (await client.start())["result"]
+        assert made["resultType"] == "task" and made["status"] == "working"
+        assert made["taskId"] == only(site).call.id
+        await asyncio.sleep(3.5)
+        half = await client.get(made["taskId"])
+        assert half["_meta"]["dev.afoot/progress"] == {"progress": 3, "total": 10}
+        assert half["statusMessage"] == "3/10 · step 3"
+        await asyncio.sleep(7)
+        whole = await client.get(made["taskId"])
+    assert whole["status"] == "completed" and whole["result"]["content"][0]["text"] == "there"
+
+
+@faked
+async def test_who_polls_a_long_task_is_told_how_long_it_still_takes() -> None:
+    """H3, P9: in the line, and in numbers."""
+    async with site_of(walk, task="optional") as site:
+        client = Asker(site)
+        task = (await client.start())["result"]["taskId"]
+        await asyncio.sleep(6.5)
+        half = await client.get(task)
+    assert half["statusMessage"].startswith("6/10 · step 6, ") and half["statusMessage"].endswith(" s left")
+    assert len(half["_meta"]["dev.afoot/progress"]["eta_s"]) == 2
+
+
+@faked
+async def test_what_is_over_in_a_moment_is_answered_at_once() -> None:
+    """H3: nobody has to ask twice for what is there."""
+
+    async def quick(run: Run) -> str:
+        return "here"
+
+    async with site_of(quick, task="optional") as site:
+        result = (await Asker(site).start())["result"]
+    assert result["resultType"] == "complete" and result["content"][0]["text"] == "here"
+
+
+@pytest.mark.parametrize(
+    ("task", "can", "kind"),
+    [
+        ("optional", ABLE, "task"),
+        ("required", ABLE, "task"),
+        ("forbidden", ABLE, "complete"),
+        ("", ABLE, "complete"),
+        ("optional", {}, "complete"),
+        ("optional", {"extensions": {"com.example/other": {}}}, "complete"),
+    ],
+)
+@faked
+async def test_tool_and_caller_decide_together(task: str, can: Message, kind: str) -> None:
+    """H3: by the tool's declaration and the caller's capability."""
+    async with site_of(nap, task=task) as site:
+        assert (await Asker(site, can).start())["result"]["resultType"] == kind
+
+
+@faked
+async def test_a_tool_that_must_be_a_task_is_refused_to_others() -> None:
+    """H3: -32021, before anything runs."""
+    async with site_of(nap, task="required") as site:
+        error = (await Asker(site, {}).start())["error"]
+        assert error["code"] == -32021 and site.engine.calls() == []
+    assert error["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+
+@pytest.mark.parametrize(
+    ("after_s", "runs", "kind"),
+    [(5, 5, "task"), (5, 4, "complete"), (60, 5, "complete"), (0, 5, "complete")],
+)
+@faked
+async def test_what_usually_takes_long_becomes_a_task(after_s: float, runs: int, kind: str) -> None:
+    """H3: by the learned duration; with too few runs nothing is known."""
+    async with site_of(nap, settings={"task_after_s": after_s}) as site:
+        for _ in range(runs):
+            site.engine.usual.learn("tool", 10)
+        assert (await Asker(site).start())["result"]["resultType"] == kind
+
+
+@faked
+async def test_a_question_is_answered_through_the_task() -> None:
+    """H3, Q1: input_required, tasks/update, and on it goes; other keys count for nothing."""
+    async with site_of(ask_late, task="optional") as site:
+        client = Asker(site)
+        task = (await client.start())["result"]["taskId"]
+        await asyncio.sleep(2)
+        waiting = await client.get(task)
+        [key] = waiting["inputRequests"]
+        assert waiting["status"] == "input_required"
+        nothing = await client.about("tasks/update", task, inputResponses={"other": YES})
+        assert nothing["result"]["resultType"] == "complete"
+        assert (await client.get(task))["status"] == "input_required"
+        await client.about("tasks/update", task, inputResponses={key: YES})
+        whole = await client.get(task)
+    assert whole["result"]["content"][0]["text"] == "accept {} by local"
+
+
+@faked
+async def test_an_answer_that_does_not_fit_is_told_and_the_question_stays() -> None:
+    """Q2: -32602 with the field."""
+
+    async def name(run: Run) -> str:
+        await asyncio.sleep(1)
+        return said(await run.ask(form("name", '{"type":"object","required":["name"]}')))
+
+    async with site_of(name, task="optional") as site:
+        client = Asker(site)
+        task = (await client.start())["result"]["taskId"]
+        await asyncio.sleep(2)
+        [key] = (await client.get(task))["inputRequests"]
+        error = (await client.about("tasks/update", task, inputResponses={key: YES}))["error"]
+        assert error["code"] == -32602 and "name" in error["message"]
+        assert (await client.get(task))["status"] == "input_required"
+
+
+@faked
+async def test_what_a_tool_asks_first_is_asked_before_there_is_a_task() -> None:
+    """H3, Q1: a round, and the task comes with its retry."""
+    async with site_of(ask_first, task="required") as site:
+        client = Asker(site)
+        first = (await client.start())["result"]
+        assert first["resultType"] == "input_required" and "taskId" not in first
+        [key] = first["inputRequests"]
+        second = call(2, capabilities=ABLE, requestState=first["requestState"], inputResponses={key: YES})
+        made = (await client.send(second))["result"]
+        assert made["resultType"] == "task" and "requestState" not in made
+        await asyncio.sleep(6)
+        assert (await client.get(made["taskId"]))["status"] == "completed"
+
+
+@faked
+async def test_what_nobody_can_answer_for_the_caller_is_declined() -> None:
+    """Q1, H3: a task whose caller has no model does not wait for one."""
+
+    async def sample(run: Run) -> str:
+        await asyncio.sleep(1)
+        return said(await run.ask(question("sample")))
+
+    async with site_of(sample, task="optional") as site:
+        client = Asker(site)
+        task = (await client.start())["result"]["taskId"]
+        await asyncio.sleep(2)
+        await client.get(task)
+        await asyncio.sleep(1)
+        assert (await client.get(task))["result"]["content"][0]["text"] == "decline  by engine"
+
+
+@faked
+async def test_a_task_is_cancelled_and_a_second_cancel_changes_nothing() -> None:
+    """X1, H3: an empty acknowledgement; the caller is named as who did it."""
+    async with site_of(nap, task="optional") as site:
+        client = Asker(site)
+        task = (await client.start())["result"]["taskId"]
+        live = only(site)
+        for _ in range(2):
+            acknowledged = (await client.about("tasks/cancel", task))["result"]
+            assert acknowledged.keys() == {"resultType", "_meta"}
+            await asyncio.sleep(1)
+        assert (await client.get(task))["status"] == "cancelled"
+    assert [fact.by for fact in facts(live, CancelRequested)] == ["caller"]
+
+
+@faked
+async def test_a_task_outlives_the_request_that_made_it_and_its_time_after_its_end() -> None:
+    """H3: the time to live counts from its end; then it has expired."""
+    async with site_of(nap, task="optional", settings={"task_ttl_s": 60}) as site:
+        client = Asker(site)
+        made = (await client.start())["result"]
+        assert made["ttlMs"] is None
+        await asyncio.sleep(69)
+        assert (await client.get(made["taskId"]))["ttlMs"] == 70_000
+        await asyncio.sleep(2)
+        error = (await client.about("tasks/get", made["taskId"]))["error"]
+    assert error["code"] == -32602 and "expired" in error["message"]
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+@faked
+async def test_a_task_of_somebody_else_is_as_unknown_as_one_that_there_is_not(method: str) -> None:
+    """S3, H3: word for word."""
+    async with site_of(nap) as site:
+        theirs = site.engine.submit(Submission("tool", caller="session:other")).call.id
+        none = theirs[:-1] + ("0" if theirs[-1] != "0" else "1")
+        client = Asker(site)
+        errors = [(await client.about(method, one, inputResponses={}))["error"] for one in (theirs, none)]
+        assert errors[0]["code"] == errors[1]["code"] == -32602
+        assert errors[0]["message"].replace(theirs, "") == errors[1]["message"].replace(none, "")
+        assert only(site).call.cancel is None
+
+
+@pytest.mark.parametrize("method", ["tasks/list", "tasks/result"])
+@faked
+async def test_methods_of_the_older_era_are_unknown(method: str) -> None:
+    """H3: -32601."""
+    async with site_of(nap) as site:
+        assert (await Asker(site).about(method, "c"))["error"]["code"] == -32601
+
+
+@faked
+async def test_the_history_says_which_calls_were_asked_for_as_tasks() -> None:
+    """H3: and by which key."""
+    async with site_of(nap) as site:
+        live = site.engine.submit(Submission("tool", claim=Claim("key", True)))
+    assert (live.call.opened.key, live.call.opened.task) == ("key", True)
+
+
+@faked
+async def test_a_state_that_is_changed_or_somebody_elses_finds_no_task() -> None:
+    """Q1 c, S3: -32602 for each; the same again, unchanged, finds the same task."""
+    async with site_of(ask_first, task="required") as site:
+        client = Asker(site)
+        first = (await client.start())["result"]
+        state, [key] = first["requestState"], first["inputRequests"]
+        answers = {"inputResponses": {key: YES}}
+        other = state[:-2] + ("AA" if state[-2:] != "AA" else "BB")
+        session = Web(site)
+        await session.shake_hands()
+        for wrong in (
+            call(2, capabilities=ABLE, requestState=other, **answers),
+            call(2, capabilities=ABLE, requestState=session.session, **answers),
+            call(2, capabilities=ABLE, requestState=state, arguments={"a": 1}, **answers),
+        ):
+            assert (await client.send(wrong))["error"]["code"] == -32602
+        stranger = Pipe(site)
+        refused = await stranger.ask(call(2, capabilities=ABLE, requestState=state, **answers))
+        assert refused["error"]["code"] == -32602
+        retry = call(2, capabilities=ABLE, requestState=state, **answers)
+        made = [(await client.send(retry))["result"] for _ in range(2)]
+        assert {one["taskId"] for one in made} == {only(site).call.id}
+        await stranger.close()

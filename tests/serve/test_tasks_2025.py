@@ -1,0 +1,282 @@
+"""Tasks of 2025-11-25: asked for by the caller, who polls, lists, waits for results and cancels (H3)."""
+
+import asyncio
+from typing import Any
+
+import mcp_types
+import pytest
+
+from afoot.core.ports import Run
+from afoot.engine.submission import Submission
+from afoot.serve.site import Site
+from afoot.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Fault
+from afoot.wire.tasks import RELATED
+from tests.engine.double import form
+from tests.serve.double import YES, Client, Message, Tape, faked, nap, only, said, site_of
+from tests.serve.tasking import ask_late, walk
+from tests.serve.wires import Pipe, Web, cancelled, hello, request
+
+ASKED: Message = {"name": "tool", "task": {"ttl": 60_000}}
+
+
+async def shaken(site: Site, version: str = "2025-11-25", **capabilities: object) -> Client:
+    """A client of the handshake era."""
+    client = Client(site)
+    opening = hello(**capabilities)
+    opening["params"]["protocolVersion"] = version
+    await client.ask(opening)
+    return client
+
+
+async def start(client: Client, id: int = 1) -> str:
+    """A task, by its id."""
+    made = (await client.ask(request("tools/call", ASKED, id))).result
+    return mcp_types.CreateTaskResult.model_validate(made).task.task_id
+
+
+async def get(client: Client, task: str) -> Message:
+    """The task as it is."""
+    return (await client.ask(request("tasks/get", {"taskId": task}, "get"))).result
+
+
+def wait(client: Client, task: str, id: int | str = "wait", **meta: Any) -> Tape:
+    """Ask for a result, and do not wait."""
+    return client.put(request("tasks/result", {"taskId": task, "_meta": meta}, id))
+
+
+@faked
+async def test_a_task_is_created_polled_and_its_result_waited_for() -> None:
+    """H3: with live numbers; the result says its task."""
+    async with site_of(walk) as site:
+        client = await shaken(site)
+        task = await start(client)
+        assert task == only(site).call.id
+        await asyncio.sleep(3.5)
+        half = await get(client, task)
+        assert half["status"] == "working" and half["statusMessage"] == "3/10 · step 3"
+        assert half["_meta"]["dev.afoot/progress"] == {"progress": 3, "total": 10}
+        tape = wait(client, task, progressToken="t")
+        await client.done()
+        assert (await get(client, task))["status"] == "completed"
+    assert tape.result["content"][0]["text"] == "there"
+    assert tape.result["_meta"][RELATED] == {"taskId": task}
+    assert tape.numbers[-1] == (10, 10) and tape.ended[0][0] == 10
+
+
+@faked
+async def test_even_what_is_over_at_once_is_a_task_if_that_was_asked_for() -> None:
+    """H3: in this era the caller decides."""
+
+    async def quick(run: Run) -> str:
+        return "here"
+
+    async with site_of(quick) as site:
+        client = await shaken(site)
+        task = await start(client)
+        tape = wait(client, task)
+        await client.done()
+    assert tape.result["content"][0]["text"] == "here"
+
+
+@faked
+async def test_a_question_is_put_to_whoever_waits_for_the_result() -> None:
+    """H3, Q1: input_required, then a nested request that says its task."""
+    async with site_of(ask_late) as site:
+        client = await shaken(site, elicitation={})
+        task = await start(client)
+        await asyncio.sleep(2)
+        assert (await get(client, task))["status"] == "input_required"
+        tape = wait(client, task)
+        await asyncio.sleep(1)
+        [(_, asked)] = tape.of("elicitation/create")
+        assert asked["params"]["_meta"][RELATED] == {"taskId": task}
+        client.answer(asked, **YES)
+        await client.done()
+    assert tape.result["content"][0]["text"] == "accept {} by session:1"
+
+
+@faked
+async def test_a_cancel_of_a_wait_leaves_the_task_and_one_of_the_task_ends_it() -> None:
+    """X1, H3: and what is over cannot be cancelled."""
+    async with site_of(nap) as site:
+        client = await shaken(site)
+        task = await start(client)
+        wait(client, task, 5)
+        await asyncio.sleep(1)
+        client.tell(cancelled(5))
+        await client.done()
+        assert (await get(client, task))["status"] == "working"
+        stopped = await client.ask(request("tasks/cancel", {"taskId": task}, 6))
+        assert stopped.result["status"] == "cancelled"
+        await asyncio.sleep(1)
+        with pytest.raises(Fault, match="over already") as late:
+            await client.ask(request("tasks/cancel", {"taskId": task}, 7))
+    assert late.value.code == INVALID_PARAMS
+
+
+@faked
+async def test_a_caller_lists_its_own_tasks_and_nothing_else() -> None:
+    """S3, H3: neither plain calls nor those of others; newest first."""
+    async with site_of(nap) as site:
+        client = await shaken(site)
+        first = await start(client, 1)
+        client.put(request("tools/call", {"name": "tool"}, 2))
+        site.engine.submit(Submission("tool", caller="session:2"))
+        await asyncio.sleep(11)
+        second = await start(client, 3)
+        listed = (await client.ask(request("tasks/list"))).result
+    found = mcp_types.ListTasksResult.model_validate(listed).tasks
+    assert [(one.task_id, one.status) for one in found] == [(second, "working"), (first, "completed")]
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
+@faked
+async def test_a_task_of_another_session_is_as_unknown_as_one_that_there_is_not(method: str) -> None:
+    """S3: word for word."""
+    async with site_of(nap) as site:
+        theirs = site.engine.submit(Submission("tool", caller="session:2")).call.id
+        client = await shaken(site)
+        told: list[str] = []
+        for task in (theirs, "none"):
+            with pytest.raises(Fault) as refused:
+                await client.ask(request(method, {"taskId": task}))
+            assert refused.value.code == INVALID_PARAMS
+            told.append(refused.value.message.replace(task, ""))
+        assert told[0] == told[1] and only(site).call.cancel is None
+
+
+@pytest.mark.parametrize(("support", "params"), [("required", {"name": "tool"}), ("forbidden", ASKED)])
+@faked
+async def test_a_tool_that_does_not_run_that_way_says_so(support: str, params: Message) -> None:
+    """H3: -32601, before anything runs."""
+    async with site_of(nap, task=support) as site:
+        client = await shaken(site)
+        with pytest.raises(Fault, match="task") as refused:
+            await client.ask(request("tools/call", params))
+        assert refused.value.code == METHOD_NOT_FOUND and site.engine.calls() == []
+
+
+@faked
+async def test_the_list_of_tools_says_what_may_be_a_task_and_the_welcome_that_there_are_some() -> None:
+    """H3: from 2025-11-25 on; older versions hear nothing of it, and `task` means nothing to them."""
+    async with site_of(nap, task="required") as site:
+        client = Client(site)
+        welcome = (await client.ask(hello())).result
+        assert welcome["capabilities"]["tasks"]["requests"] == {"tools": {"call": {}}}
+        [tool] = (await client.ask(request("tools/list"))).result["tools"]
+        assert tool["execution"] == {"taskSupport": "required"}
+    async with site_of(nap) as site:
+        older = await shaken(site, "2025-06-18")
+        [tool] = (await older.ask(request("tools/list"))).result["tools"]
+        assert "execution" not in tool
+        assert (await older.ask(request("tools/call", ASKED))).result["content"][0]["text"] == "slept"
+        with pytest.raises(Fault) as unknown:
+            await older.ask(request("tasks/list"))
+    assert unknown.value.code == METHOD_NOT_FOUND
+
+
+@faked
+async def test_tasks_are_told_of_on_the_sessions_own_stream() -> None:
+    """H3: notifications/tasks/status, with numbers."""
+    async with site_of(walk) as site:
+        web = Web(site)
+        await web.shake_hands()
+        stream = web.open("GET")
+        await asyncio.sleep(0.1)
+        made = (await web.ask(request("tools/call", ASKED))).messages[0]["result"]["task"]
+        await asyncio.sleep(12)
+        stream.leave()
+        told = [one["params"] for one in (await stream.done()).messages]
+    assert {one["taskId"] for one in told} == {made["taskId"]}
+    assert told[-1]["status"] == "completed"
+    assert told[-1]["_meta"]["dev.afoot/progress"] == {"progress": 10, "total": 10}
+
+
+@faked
+async def test_tasks_are_told_of_on_a_pipe() -> None:
+    """H3: between answers."""
+    async with site_of(walk) as site:
+        pipe = Pipe(site)
+        pipe.put(hello(), {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        await asyncio.sleep(0.1)
+        pipe.put(request("tools/call", ASKED))
+        await asyncio.sleep(12)
+        told = [one for one in pipe.said if one.get("method") == "notifications/tasks/status"]
+        await pipe.close()
+    assert mcp_types.TaskStatusNotification.model_validate(told[-1]).params.status == "completed"
+
+
+@faked
+async def test_a_task_that_failed_gives_its_error_as_the_result() -> None:
+    """E2, H3: what the request would have been answered with."""
+
+    async def fail(run: Run) -> str:
+        await asyncio.sleep(1)
+        raise RuntimeError("oh")
+
+    async with site_of(fail) as site:
+        client = await shaken(site)
+        task = await start(client)
+        tape = wait(client, task)
+        await client.done()
+        assert (await get(client, task))["status"] == "failed"
+    assert tape.result["isError"] and "crashed" in tape.result["content"][0]["text"]
+
+
+@faked
+async def test_an_impatient_client_gets_its_result_and_no_handle() -> None:
+    """H3, H5: whoever asks for a task's result waits for it."""
+    async with site_of(nap, settings={"caller_limits": {"test": 4}}) as site:
+        client = await shaken(site)
+        tape = wait(client, await start(client))
+        await client.done()
+    assert tape.result["content"][0]["text"] == "slept"
+
+
+@faked
+async def test_an_approval_of_a_task_is_put_to_whoever_waits_for_its_result() -> None:
+    """A5, H3: as any other question."""
+
+    async def ask(run: Run) -> str:
+        return said(await run.ask(form("sure")))
+
+    async with site_of(ask, approval="ask") as site:
+        client = await shaken(site, elicitation={})
+        task = await start(client)
+        await asyncio.sleep(1)
+        assert (await get(client, task))["status"] == "input_required"
+        tape = wait(client, task)
+        await asyncio.sleep(1)
+        client.answer(tape.of("elicitation/create")[0][1], action="accept", content={"decision": "run"})
+        await asyncio.sleep(1)
+        client.answer(tape.of("elicitation/create")[1][1], **YES)
+        await client.done()
+    assert tape.result["content"][0]["text"] == "accept {} by session:1"
+
+
+@faked
+async def test_a_task_that_nobody_waits_for_asks_on_the_sessions_own_stream() -> None:
+    """Q1, H3: once, with its task; an answer that does not fit is asked for again."""
+
+    async def ask(run: Run) -> str:
+        await asyncio.sleep(1)
+        return said(await run.ask(form("name", '{"type":"object","required":["name"]}')))
+
+    async with site_of(ask) as site:
+        web = Web(site)
+        await web.shake_hands(elicitation={})
+        stream = web.open("GET")
+        await asyncio.sleep(0.1)
+        made = (await web.ask(request("tools/call", ASKED))).messages[0]["result"]["task"]
+        await asyncio.sleep(2)
+        waiter = web.post(request("tasks/result", {"taskId": made["taskId"]}, 5))
+        await asyncio.sleep(1)
+        for n, given in enumerate([YES, {"action": "accept", "content": {"name": "Ada"}}]):
+            asked = [one for one in stream.messages if one.get("method") == "elicitation/create"]
+            assert len(asked) == n + 1 and asked[n]["params"]["_meta"][RELATED]["taskId"] == made["taskId"]
+            await web.ask({"jsonrpc": "2.0", "id": asked[n]["id"], "result": given})
+            await asyncio.sleep(1)
+        [result] = (await waiter.done()).messages
+        stream.leave()
+        await stream.done()
+    assert "Ada" in result["result"]["content"][0]["text"]

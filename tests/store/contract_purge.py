@@ -1,0 +1,125 @@
+"""What every journal promises of calls that go. `test_purging` runs it over all that there are."""
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from afoot.core.facts import Fact, Finished, Reading, Released, Sample, Started
+from afoot.core.ports import Batch, Journal, Purge, Query, Row
+from tests.store.conftest import Opener
+from tests.store.sample import entries, opened, row, write
+
+
+def over(call: str, at: float, took_s: float = 1.0, parent: str = "", outcome: str = "ok") -> Row:
+    """The line of a call that has ended."""
+    line = row(call, at, state="finished", outcome=outcome)
+    return replace(line, finished=at + took_s, parent=parent)
+
+
+async def lived(journal: Journal, line: Row) -> None:
+    """Write a call from its beginning to its end, with a reading."""
+    assert line.finished is not None
+    life: list[Fact] = [
+        opened(line.opened),
+        Started(line.opened),
+        Finished(line.finished, "ok"),
+        Released(line.finished),
+    ]
+    await write(journal, *entries(line.id, life), line)
+    done = journal.write(Batch(samples=[Sample(line.id, 1, Reading(line.opened, 1.0))]))
+    if done is not None:
+        await done
+
+
+async def purged(journal: Journal, rule: Purge) -> int:
+    """Have all go that are to go; how many went."""
+    count = 0
+    while went := await journal.purge(rule):
+        count += went
+    return count
+
+
+async def left(journal: Journal) -> list[str]:
+    """The calls that are still there, oldest first."""
+    return [one.id for one in await journal.find(Query(limit=1000))][::-1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "stay"),
+    [
+        (Purge(before=3.0), ["slow", "c3", "c4", "c5"]),
+        (Purge(keep=2), ["c4", "c5"]),
+        (Purge(keep=0), []),
+        (Purge(keep=100), ["slow", "c0", "c1", "c2", "c3", "c4", "c5"]),
+        (Purge(keep=2, spare={"c1"}), ["c1", "c4", "c5"]),
+        (Purge(calls=["c2", "c4", "nobody"]), ["slow", "c0", "c1", "c3", "c5"]),
+        (Purge(), ["slow", "c0", "c1", "c2", "c3", "c4", "c5"]),
+    ],
+)
+async def test_what_a_rule_means_goes_and_nothing_else(opener: Opener, rule: Purge, stay: list[str]) -> None:
+    """H6: by age, by count, by name; what ended late is not old."""
+    async with opener() as journal:
+        await lived(journal, over("slow", -1.0, 100.0))
+        for n in range(6):
+            await lived(journal, over(f"c{n}", float(n), 0.5))
+        assert await purged(journal, rule) == 7 - len(stay)
+        assert await left(journal) == stay
+        for call in ("slow", *(f"c{n}" for n in range(6))):
+            assert len(await journal.facts(call)) == 4 * (call in stay)
+            assert len(await journal.samples(call)) == (call in stay)
+        assert {entry.call for _, entry in await journal.since(0)} == set(stay)
+
+
+async def test_a_call_that_lives_never_goes(opener: Opener) -> None:
+    """H6: whatever the rule says."""
+    async with opener() as journal:
+        await write(journal, *entries("live", [opened(1.0), Started(1.0)]))
+        await lived(journal, over("done", 2.0))
+        for rule in (Purge(keep=0), Purge(before=1e9), Purge(calls=["live"])):
+            await purged(journal, rule)
+        assert len(await journal.facts("live")) == 2
+        assert await journal.unfinished() == ["live"]
+        assert await left(journal) == []
+        await write(journal, *entries("live", [Finished(3.0, "ok")], 3), over("live", 1.0))
+        assert await purged(journal, Purge(keep=0)) == 1
+
+
+async def test_places_are_never_given_out_twice(opener: Opener) -> None:
+    """H2, H6: whoever reads along goes on behind the newest, also if that has gone."""
+    async with opener() as journal:
+        await lived(journal, over("a", 1.0))
+        await lived(journal, over("b", 2.0))
+        assert journal.position == 8
+        await purged(journal, Purge(calls=["b"]))
+        assert journal.position == 8
+        await lived(journal, over("c", 3.0))
+        assert [pos for pos, _ in await journal.since(4)] == [9, 10, 11, 12]
+
+
+async def test_many_calls_go_while_others_are_written(opener: Opener) -> None:
+    """H6: without stopping; each is whole or gone."""
+    async with opener() as journal:
+        for n in range(200):
+            await lived(journal, over(f"old{n}", float(n)))
+        going = asyncio.create_task(purged(journal, Purge(before=150.0)))
+        for n in range(60):
+            await lived(journal, over(f"new{n}", 1000.0 + n))
+            await asyncio.sleep(0)
+        assert await going == 149
+        assert len(await left(journal)) == 51 + 60
+        assert len(await journal.since(0, 10_000)) == 4 * (51 + 60)
+
+
+async def test_the_calls_below_a_call_are_found_and_counted(opener: Opener) -> None:
+    """V1: of those that are over."""
+    async with opener() as journal:
+        await lived(journal, over("top", 1.0))
+        for n in range(5):
+            await lived(journal, over(f"c{n}", 2.0 + n, parent="top", outcome="failed" if n == 3 else "ok"))
+        await lived(journal, over("other", 9.0, parent="c1"))
+        assert await journal.children("top") == (5, 1)
+        assert await journal.children("c1") == (1, 0) and await journal.children("other") == (0, 0)
+        assert await journal.children("") == (0, 0)
+        below = await journal.find(Query(parent="top", limit=2))
+        assert [one.id for one in below] == ["c4", "c3"] and below[0].parent == "top"

@@ -1,0 +1,43 @@
+"""The history as lines of JSON."""
+
+import json
+
+from afoot.core.facts import Started
+from afoot.core.ports import Journal
+from afoot.store import export
+from tests.store.conftest import Opener
+from tests.store.contract_purge import lived, over
+from tests.store.sample import entries, opened, write
+
+
+async def told(journal: Journal, call: str = "") -> list[dict[str, object]]:
+    """The lines, read."""
+    text = b"".join([piece async for piece in export.lines(journal, call)])
+    return [json.loads(line) for line in text.splitlines()]
+
+
+async def test_calls_come_one_after_another_with_all_that_is_known(opener: Opener) -> None:
+    """H6: facts, then readings; what lives comes last."""
+    async with opener() as journal:
+        await write(journal, *entries("live", [opened(0.0), Started(0.5)]))
+        await lived(journal, over("a", 1.0))
+        await lived(journal, over("b", 2.0))
+        found = await told(journal)
+        assert [(one["call"], one.get("seq", "reading")) for one in found] == [
+            *(("b", seq) for seq in (1, 2, 3, 4)), ("b", "reading"),
+            *(("a", seq) for seq in (1, 2, 3, 4)), ("a", "reading"),
+            ("live", 1), ("live", 2),
+        ]  # fmt: skip
+        assert await told(journal, "a") == [one for one in found if one["call"] == "a"]
+        assert await told(journal, "nobody") == []
+
+
+async def test_no_call_is_missing_or_told_twice_where_pages_meet(opener: Opener) -> None:
+    """H6: also if many were opened at one moment."""
+    async with opener() as journal:
+        calls = [f"c{n:04}" for n in range(2300)]
+        life = [over(name, float(n // 700)) for n, name in enumerate(calls)]
+        first = [entry for name in calls for entry in entries(name, [opened()])]
+        await write(journal, *first, *life)
+        lines = await told(journal)
+        assert sorted(str(one["call"]) for one in lines) == calls
