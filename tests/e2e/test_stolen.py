@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from tests.e2e.front import Front, fronting
-from tests.e2e.raw import EVERYTHING, LATEST, Http, call, hello, last, modern, request
+from tests.e2e.raw import EVERYTHING, LATEST, Http, Message, call, hello, last, modern, request
 from tests.e2e.test_access import ask, bearing, token
 
 ADA: Final = {"name": {"action": "accept", "content": {"name": "Ada"}}}
@@ -48,8 +48,8 @@ def test_a_stolen_session_is_of_no_use_with_another_token(closed: Front, ada: st
             }  # fmt: skip
             answer = http.post(add_up, **sent)
             assert (answer.status, ("error" in last(answer))) == (status, status != 200)
-    for method, place in (("GET", {}), ("GET", {"last-event-id": "1.2.3"}), ("DELETE", {})):
-        assert plain(closed, method, session, eve, **place) == 404
+    assert plain(closed, "GET", session, eve, **{"last-event-id": "1.2.3"}) == 404
+    assert plain(closed, "GET", session, eve) == plain(closed, "DELETE", session, eve) == 404
     assert plain(closed, "DELETE", session, ada) == 200
 
 
@@ -86,7 +86,7 @@ def test_a_guessed_task_is_one_that_there_is_not(closed: Front, ada: str, eve: s
     """S3, H3: word for word; and its owner's goes on."""
     running = bearing(closed, ada).start("linger", tag=f"guessed-{method.replace('/', '-')}")
     more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
-    able = {"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+    able: Message = {"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
     errors = [
         json.dumps(ask(closed, modern(method, {"taskId": one, **more}, capabilities=able), eve)[1]["error"])
         for one in (running, "f" * len(running))

@@ -148,6 +148,16 @@ def test_keys_are_asked_for_once_and_again_when_one_is_new() -> None:
     assert len(issuer.asked) == 2
 
 
+def test_a_clock_that_was_set_back_keeps_nobody_from_new_keys() -> None:
+    """S2: else they would not be asked for until the old time comes again."""
+    issuer = Issuer()
+    gate = issuer.gate(jwks_url="https://login.example/keys")
+    check(gate, token())
+    issuer.pages["https://login.example/keys"]["keys"] = [published(CURVE, "new", ECAlgorithm.to_jwk)]
+    issuer.time -= 3600
+    assert check(gate, token(CURVE, "new", "ES256")).caller == "oauth:ada"
+
+
 def test_an_issuer_that_is_away_is_no_fault_of_the_token() -> None:
     """S2: the answer is that it cannot be checked now."""
     issuer = Issuer()

@@ -52,6 +52,7 @@ class Child:
         self.gone: asyncio.Future[Died] = loop.create_future()
         self.line: Line | None = None
         self.why = ""  # it was given up
+        self.is_doomed = False  # it was killed, and is still there
         self._tell_keeper = tell_keeper
         self._shift: Shift | None = None
         self._last_words = ""
@@ -72,6 +73,7 @@ class Child:
     def signal(self, number: int) -> None:
         """To it and to all that it started."""
         if not self.gone.done():
+            self.is_doomed = self.is_doomed or number == signal.SIGKILL
             self._tell_keeper(Signal(self.number, number))
 
     def settle(self) -> None:

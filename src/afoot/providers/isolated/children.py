@@ -16,6 +16,7 @@ from afoot.providers.isolated.frames import Died, Fork, Frame, Hello, Source
 from afoot.providers.isolated.line import Ear, Line
 from afoot.providers.isolated.nursery import Nursery
 
+SPARE_S: Final = 60.0  # so long a child is kept that only a busy moment needed
 PAUSE_S: Final = (0.1, 1.0, 5.0, 30.0)  # before the next try of a module that could not be loaded
 _log = logging.getLogger("afoot.providers")
 
@@ -138,18 +139,27 @@ class Children:
                 waiter.set_result(child)
                 return
         idle = self._idle.setdefault(child.source, [])
-        if child.source in self._wanted and len(idle) < max(1, self.settings.warm):
-            idle.append(child)
-        else:
+        if child.source not in self._wanted:
+            child.signal(signal.SIGKILL)
+            return
+        idle.append(child)
+        if len(idle) > self.settings.warm:
+            asyncio.get_running_loop().call_later(SPARE_S, self._retire, child)
+
+    def _retire(self, child: Child) -> None:
+        """One that a busy moment needed, and that nobody has needed since."""
+        idle = self._idle.get(child.source, [])
+        if child in idle and len(idle) > self.settings.warm:
+            idle.remove(child)
             child.signal(signal.SIGKILL)
 
     def _refill(self, source: Source) -> None:
-        """Have as many ready, or on their way, as are wanted and waited for."""
+        """Have one on its way for each who waits, and as many in all as are to be kept."""
+        there = [one for one in self._all.values() if one.source == source and not one.is_doomed]
+        on_the_way = sum(not one.ready.done() for one in there)
         waiting = sum(not one.done() for one in self._waiters.get(source, ()))
-        spare = self.settings.warm if source in self._wanted and not self._failures[source] else 0
-        there = len(self._idle.get(source, ()))
-        there += sum(one.source == source and not one.ready.done() for one in self._all.values())
-        for _ in range(waiting + spare - there):
+        kept = self.settings.warm if source in self._wanted and not self._failures[source] else 0
+        for _ in range(max(waiting - on_the_way, kept - len(there))):
             self._start(source)
 
     def _start(self, source: Source) -> None:

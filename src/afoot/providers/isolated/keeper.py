@@ -173,7 +173,7 @@ class Keeper:
             for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
             processes.die_with_parent(signal.SIGKILL, keeper)
-            os.setpgid(0, 0)  # a session of its own would wait longer for a processor
+            os.setsid()  # it then has a share of its own of the processors, too
             output.child()
             os.closerange(3, os.sysconf("SC_OPEN_MAX") if not processes.IS_LINUX else _highest())
             processes.adopt_orphans()

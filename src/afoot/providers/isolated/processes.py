@@ -143,6 +143,8 @@ def go_first() -> None:
 def step_back(root: int, nice: int) -> None:
     """Have a process and all below it, each thread, leave the processor to others."""
     for pid in [root, *below(root)]:
+        with suppress(OSError), open(f"/proc/{pid}/autogroup", "w") as setting:
+            setting.write(str(nice))  # the share of its session, where sessions have shares
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 os.setpriority(os.PRIO_PROCESS, int(thread), nice)
