@@ -39,12 +39,12 @@ def inside(n: int) -> int:
 def apart(n: int) -> int:
     return n
 
-@afoot.tool(isolate=True, cpu=4.0)
+@afoot.tool(isolate=True, cpu=4.0, idle=None)
 def endless() -> None:
     while True:
         pass
 
-@afoot.tool(isolate=True, memory=1_000_000_000)
+@afoot.tool(isolate=True, memory=1_000_000_000, idle=None)
 def greedy() -> None:
     kept, end = [], time.time() + 4
     while True:
@@ -55,7 +55,7 @@ def greedy() -> None:
                 raise
             kept.clear()
 
-@afoot.tool(isolate=True, processes=60)
+@afoot.tool(isolate=True, processes=60, idle=None)
 def forks() -> None:
     end = time.time() + 4
     while True:

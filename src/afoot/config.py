@@ -99,7 +99,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     mcp_token: str = ""
     allow_origins: list[str] = []
     allow_hosts: list[str] = []
-    quota: dict[str, QuotaSettings] = {}  # by caller, or a pattern of them
     access: Access = Access()
 
     mcp_servers: list[str] = []  # files with the servers of other hosts
@@ -107,6 +106,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     browser: BrowserSettings = BrowserSettings()
     otel: OtelSettings = OtelSettings()
     isolation: Isolation = Isolation()
+    quota: dict[str, QuotaSettings] = {}  # by caller, or a pattern of them
     servers: dict[str, Server] = {}
     tools: dict[str, ToolSettings] = {}
 

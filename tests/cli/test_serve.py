@@ -87,7 +87,7 @@ def test_a_second_gateway_on_the_same_store_names_the_first(lone: dict[str, str]
         (("nowhere.py",), "nowhere.py"),
         (("broken.py",), "broken.py, line 2"),
         (("empty.py",), "@afoot.tool"),
-        (("good.py", "--http", "0.0.0.0:0"), "loopback"),
+        (("good.py", "--http", "0.0.0.0:0"), "afoot tokens add"),
         (("good.py", "--http", "127.0.0.1:x"), "127.0.0.1:x"),
         (("good.py", "--store", "folder"), "folder"),
         (("good.py", "--config", "nowhere.toml"), "nowhere.toml"),

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.docs.page import ROOT, read
 
 PAGE = "docs/requirements.md"
@@ -59,6 +61,7 @@ def ids(text: str) -> Iterator[str]:
             yield f"{last} {word}"
 
 
+@pytest.mark.timeout(120)
 def test_every_promise_has_tests_that_exist_and_name_it() -> None:
     """House: a promise without a proof is a wish."""
     known = proved()

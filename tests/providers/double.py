@@ -124,7 +124,7 @@ async def call(
         provider.close()
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
     """Wait for something another thread does."""
     deadline = asyncio.get_running_loop().time() + seconds
     while not condition():

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tqdm import tqdm
 
 import afoot
 from afoot import Context, Partial, ToolError
+from afoot.providers.isolated.frames import Read, frame
 
 SURE = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
 isolated = afoot.tool(isolate=True)
@@ -246,13 +248,10 @@ def garbage(ctx: Context) -> None:
 
 
 @isolated
-def half_a_report(ctx: Context) -> None:
-    ctx.report(1, 2)
+def half_a_report() -> None:
     for number in range(3, 64):
-        try:
-            os.write(number, b'\x00\x00\x00\x40{"type":"r"')
-        except OSError:
-            pass
+        with suppress(OSError):
+            os.write(number, frame(Read(1, 2))[:-4])
     os._exit(0)
 
 

@@ -4,16 +4,18 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from afoot import Gateway
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.isolated import processes
 from tests.providers.double import ScriptedRun, decoded, text_of
 from tests.providers.isolation import Isolated, below_here, family, happens
 
 
-async def failed(isolated: Isolated, tool: str, **arguments: object) -> ToolError:
+async def failed(isolated: Isolated, tool: str, **arguments: Any) -> ToolError:
     """The error of a call that fails; another goes well after it."""
     with pytest.raises(ToolError) as caught:
         await isolated.call(tool, **arguments)
@@ -75,6 +77,26 @@ async def test_a_child_that_somebody_killed_is_a_runner_that_died() -> None:
         with pytest.raises(RunnerDied, match="SIGKILL") as caught:
             await isolated.call("is_killed")
         assert caught.value.began and caught.value.code == "child_killed"
+
+
+async def test_a_call_that_is_safe_runs_again_in_another_child(tmp_path: Path) -> None:
+    """U4: the whole way through the engine; one that is not safe ends as uncertain."""
+    async with Gateway("tests.providers.isolated_tools") as gateway:
+        call = await gateway.call("is_killed_once", {"mark": str(tmp_path / "mark")})
+        assert call.end is not None and (call.end.outcome, call.attempt) == ("ok", 2)
+        call = await gateway.call("is_killed")
+        assert call.end is not None and (call.end.outcome, call.attempt) == ("uncertain", 1)
+
+
+async def test_a_clock_ends_the_process_and_what_it_used_is_told() -> None:
+    """C7: told at the limit, then really stopped within its grace; processor time up to its end."""
+    async with Gateway("tests.providers.isolated_tools") as gateway:
+        call_id = gateway.submit("spends", {"seconds": 600}, ceiling_s=1.0)
+        call = await gateway.result(call_id)
+        await happens(lambda: call.released)
+    assert call.end is not None and call.released is not None
+    assert call.end.outcome == "timed_out" and call.released.how == "stopped"
+    assert call.cpu_s == call.released.cpu_s > 0
 
 
 async def test_a_crash_still_says_what_was_used_and_printed() -> None:

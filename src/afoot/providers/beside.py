@@ -54,7 +54,7 @@ async def _awaited(work: Callable[[], _T], stop: Stop) -> _T:
     done: asyncio.Future[_T] = loop.create_future()
     variables = copy_context()
     args = (_settle, loop, done, work)
-    threading.Thread(target=variables.run, args=args, name="afoot-beside", daemon=True).start()
+    threading.Thread(target=variables.run, args=args, name="afoot-tool-beside", daemon=True).start()
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:

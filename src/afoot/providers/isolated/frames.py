@@ -8,7 +8,8 @@ from msgspec import Raw, Struct
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
 
-HEAD: Final = 4  # bytes of a frame's length
+MARK: Final = b"\xaf\x00\x1f\xfa"  # how every frame begins: nothing that is printed looks like it
+HEAD: Final = len(MARK) + 4  # and its length
 _T = TypeVar("_T")
 _encode = msgspec.json.Encoder().encode
 
@@ -63,16 +64,16 @@ class Hello(Frame, frozen=True, tag="hello"):
 class Read(Frame, frozen=True, tag="r"):
     """A reading."""
 
-    p: float | None = None
-    t: float | None = None
+    p: int | float | None = None
+    t: int | float | None = None
     m: str | None = None
 
 
 class Told(Frame, frozen=True, tag="told"):
-    """A report with content."""
+    """A report with content. A whole number stays one."""
 
-    progress: float | None = None
-    total: float | None = None
+    progress: int | float | None = None
+    total: int | float | None = None
     message: str | None = None
     data: Raw = NOTHING
     partial: Raw = NOTHING
@@ -232,7 +233,7 @@ FromKeeper = Up | Said | Used | Settled | Died
 def frame(said: Frame) -> bytes:
     """A frame as bytes."""
     body = _encode(said)
-    return len(body).to_bytes(HEAD) + body
+    return MARK + len(body).to_bytes(4) + body
 
 
 class Frames(Generic[_T]):
@@ -252,9 +253,10 @@ class Frames(Generic[_T]):
         at = 0
         try:
             while len(buffer) - at >= HEAD:
-                end = at + HEAD + int.from_bytes(buffer[at : at + HEAD])
-                if end - at > self._most:
-                    raise Garbage(f"a frame of {end - at} bytes")
+                size = int.from_bytes(buffer[at + len(MARK) : at + HEAD])
+                if not buffer.startswith(MARK, at) or size > self._most:
+                    raise Garbage("no frame begins here")
+                end = at + HEAD + size
                 if len(buffer) < end:
                     break
                 body = bytes(buffer[at + HEAD : end])

@@ -175,7 +175,7 @@ class Keeper:
             processes.die_with_parent(signal.SIGKILL, keeper)
             os.setsid()  # it then has a share of its own of the processors, too
             output.child()
-            os.closerange(3, os.sysconf("SC_OPEN_MAX") if not processes.IS_LINUX else _highest())
+            processes.close_files()
             processes.adopt_orphans()
             processes.go_first()
             from afoot.providers.isolated.worker import main
@@ -280,11 +280,6 @@ class Keeper:
         shutil.rmtree(os.path.dirname(self._errand.address), ignore_errors=True)
 
 
-def _highest() -> int:
-    """One more than the highest open descriptor: there may be a million possible ones."""
-    return max(map(int, os.listdir("/proc/self/fd"))) + 1
-
-
 def main() -> None:
     """What a gateway runs: the errand comes on stdin."""
     errand = msgspec.json.decode(sys.stdin.buffer.read(), type=Errand)
@@ -295,5 +290,9 @@ def main() -> None:
 
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as line:
-        line.connect(errand.address)
+        try:
+            line.connect(errand.address)
+        except OSError:  # the gateway has gone meanwhile
+            shutil.rmtree(os.path.dirname(errand.address), ignore_errors=True)
+            return
         Keeper(errand, line).run()

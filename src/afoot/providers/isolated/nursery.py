@@ -63,6 +63,7 @@ class Nursery:
         """Hang up: the keeper ends every child, and itself. False if the loop is gone, too."""
         self._is_closed = True
         process = self._process
+        shutil.rmtree(self._folder, ignore_errors=True)
         if process is not None:  # somebody must see it end, also if nobody waits
             threading.Thread(target=process.wait, name="afoot-keeper", daemon=True).start()
         if not self._loop.is_closed():
@@ -74,7 +75,6 @@ class Nursery:
                 return True
         if process is not None:  # it has not called in yet, or nobody can hang up any more
             process.terminate()
-        shutil.rmtree(self._folder, ignore_errors=True)
         return not self._loop.is_closed()
 
     async def ended(self) -> None:
