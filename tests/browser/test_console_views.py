@@ -173,6 +173,16 @@ def test_a_tool_tells_how_long_it_takes_and_what_a_model_sees(console: Console) 
     assert page.evaluate("document.activeElement.value") == "77"
 
 
+def test_callers_are_shown_with_what_they_have_running(console: Console) -> None:
+    """G2, V1: below the servers, as long as they have calls."""
+    call = console.api.start("wait_for_index")
+    page = console.open("/servers")
+    line = "[...document.querySelectorAll('.place')].find((one) => one.innerText.startsWith('operator'))"
+    assert "1 call" in page.until(f"{line}?.innerText")
+    assert console.api.post(f"/api/calls/{call}/cancel", {}).status == 202
+    page.until(f"!{line}")
+
+
 def test_servers_show_how_they_are_and_are_reloaded(console: Console) -> None:
     """V1, U1: state, error, era and logs; a reload is a new connection."""
     good = {"name": "a/b c", "command": sys.executable, "args": [str(TINY), "x", "tiny_tool"]}

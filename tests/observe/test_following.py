@@ -18,7 +18,7 @@ class Calls(dict[str, Live]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock = self.trees = None
+        self.clock = self.trees = self.quota = None
         self.watchers: list[Following] = []
 
     def publish(self, *facts: Fact) -> None:

@@ -13,9 +13,10 @@ from tests.observe.noted import Noted
 class Kept:
     """Metrics, and a reader that keeps them here."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused: int = 0) -> None:
         self._reader = InMemoryMetricReader()
-        self.metrics = Metrics(MeterProvider([self._reader], shutdown_on_exit=False).get_meter("test"))
+        meter = MeterProvider([self._reader], shutdown_on_exit=False).get_meter("test")
+        self.metrics = Metrics(meter, lambda: refused)
 
     def read(self) -> dict[str, list[Any]]:
         """The points of every metric, by its name."""
@@ -66,6 +67,12 @@ def test_a_call_adds_to_every_metric_that_it_has_something_for() -> None:
         "afoot.outcome": "failed",
         "error.type": "validation",
     }
+
+
+def test_calls_over_a_quota_are_counted_though_there_is_no_call() -> None:
+    """G2, V3: nothing else tells of them."""
+    [point] = Kept(refused=3).read()["afoot.quota.refused"]
+    assert (point.value, dict(point.attributes)) == (3, {})
 
 
 def test_a_silent_call_adds_its_duration_alone() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 WEB = Path(__file__).parents[2] / "src" / "afoot" / "web"
 MOST = {"signal.js": 80, "dom.js": 150}
 CODE = 2500  # lines of code in all scripts: neither blank nor comment
-ALL = 3480  # lines of all scripts, and of the types that no browser is sent
+ALL = 3490  # lines of all scripts, and of the types that no browser is sent
 COMMENT = re.compile(r"\s*(//|/\*|\*|$)")
 
 

@@ -97,7 +97,9 @@ class MetricSender(OTLPMetricExporter):
 class Exporter:
     """Sends what is to be told of calls; what is wanted is in `targets`, by signal."""
 
-    def __init__(self, targets: Mapping[str, str], settings: OtelSettings) -> None:
+    def __init__(
+        self, targets: Mapping[str, str], settings: OtelSettings, refused: Callable[[], int]
+    ) -> None:
         resource = _resource(settings.service_name)
         scope = InstrumentationScope(SERVICE, version(SERVICE))
         headers = settings.headers or None
@@ -113,7 +115,7 @@ class Exporter:
             reader = PeriodicExportingMetricReader(numbers)
             self._meters = MeterProvider([reader], resource, shutdown_on_exit=False)
             self._senders.append(numbers)
-            self._metrics = Metrics(self._meters.get_meter(scope.name, scope.version))
+            self._metrics = Metrics(self._meters.get_meter(scope.name, scope.version), refused)
 
     def opened(self, pulse: Pulse) -> None:
         """A call began."""

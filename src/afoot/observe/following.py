@@ -18,6 +18,7 @@ class Calls(Protocol):
 
     clock: Any
     watchers: list[Any]
+    quota: Any
     trees: Any
 
     def __contains__(self, call_id: str, /) -> bool: ...

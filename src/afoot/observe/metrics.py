@@ -1,7 +1,7 @@
 """Numbers of calls as metrics: by tool, server and outcome, of no more tools than a backend can bear."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
@@ -18,7 +18,9 @@ BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 
 class Metrics:
     """The instruments, and what each call adds to them."""
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: Meter, refused: Callable[[], int] = lambda: 0) -> None:
+        """`refused`: how many calls were over their caller's quota, so that there are none to tell of."""
+        self._refused = refused
         self._tools: set[tuple[str, str]] = set()
         self._active: Counter[tuple[str, str]] = Counter()
 
@@ -40,6 +42,9 @@ class Metrics:
         )
         meter.create_observable_up_down_counter(
             "afoot.calls.active", [self._observe], "{call}", "Calls that are not over."
+        )
+        meter.create_observable_counter(
+            "afoot.quota.refused", [self._over], "{call}", "Calls over the quota of their caller."
         )
 
     def opened(self, pulse: Pulse) -> None:
@@ -85,6 +90,10 @@ class Metrics:
                 return OTHER, OTHER
             self._tools.add(named)
         return named
+
+    def _over(self, _: CallbackOptions) -> Iterable[Observation]:
+        if count := self._refused():
+            yield Observation(count)
 
     def _observe(self, _: CallbackOptions) -> Iterable[Observation]:
         """Asked from a thread of the SDK's: a copy is made in one go."""

@@ -60,7 +60,7 @@ async def telemetry(settings: OtelSettings, calls: Calls) -> AsyncIterator[None]
     """
     try:
         wanted = targets(settings, os.environ)
-        exporter = _exporter(wanted, settings) if wanted else None
+        exporter = _exporter(wanted, settings, calls) if wanted else None
     except CallerError as error:
         if settings.endpoint or settings.enabled:
             raise
@@ -77,7 +77,12 @@ async def telemetry(settings: OtelSettings, calls: Calls) -> AsyncIterator[None]
         await exporter.close()
 
 
-def _exporter(wanted: Mapping[str, str], settings: OtelSettings) -> "Exporter":
+def refused(calls: Calls) -> int:
+    """How many calls were over their caller's quota."""
+    return sum(one.refused for one in list(calls.quota.used.values())) if calls.quota is not None else 0
+
+
+def _exporter(wanted: Mapping[str, str], settings: OtelSettings, calls: Calls) -> "Exporter":
     try:
         from afoot.observe.exporter import (
             Exporter,
@@ -85,6 +90,6 @@ def _exporter(wanted: Mapping[str, str], settings: OtelSettings) -> "Exporter":
     except ImportError:
         raise CallerError(MISSING) from None
     try:
-        return Exporter(wanted, settings)
+        return Exporter(wanted, settings, lambda: refused(calls))
     except ValueError as error:  # of a variable that the SDK reads itself
         raise CallerError(f"telemetry cannot be set up: {error}") from None

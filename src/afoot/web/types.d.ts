@@ -145,6 +145,7 @@ type Stats = {
 };
 
 type ServerView = { name: string; state: string; error: string; tools: number; login: string; [more: string]: Json };
+type CallerView = { caller: string; live: number; queued: number; refused: number; calls: number; quota: Json };
 type BrowserView = { profile: string; name: string; state: string; [more: string]: Json };
 type TabView = { key: string; title: string; url: string; state: string; why: string; [more: string]: Json };
 type PluginView = { name: string; state: string; why: string; start: string; [more: string]: Json };

@@ -18,6 +18,7 @@ const HINT = "No server is behind this gateway. Name one in afoot.toml, or serve
 /** @returns {HTMLElement} */
 export function view() {
   const { value, problem, again } = loaded(() => "/api/servers", { everyS: EVERY_S });
+  const { value: callers } = loaded(() => "/api/callers", { everyS: EVERY_S });
   const servers = () => /** @type {ServerView[]} */ (value()?.servers ?? []);
   const problems = () => /** @type {string[]} */ (value()?.problems ?? []);
   const wrong = (/** @type {string} */ text) => h("li", visible(text));
@@ -31,7 +32,15 @@ export function view() {
     h("ul.problem", each(problems, String, wrong)),
     empty(value, servers, () => [HINT, h("code", "afoot serve mcp.json")]),
     places("", servers, describe, more),
+    places("Callers", () => /** @type {CallerView[]} */ (callers()?.callers ?? []), caller),
   );
+}
+
+/** Who calls, and what it has used of its quota. @param {CallerView} one */
+function caller({ caller: name, live, queued, refused, calls, quota: most }) {
+  const [state, why] = refused ? ["over quota", `${many(refused, "call")} refused`] : ["ready", ""];
+  const about = most?.calls ? `${calls} of ${most.calls} calls in ${most.per_s} s` : "";
+  return { key: name, name, about, state, why, count: listed(many(live, "call"), queued && `${queued} queued`) };
 }
 
 /** @param {ServerView} server */
