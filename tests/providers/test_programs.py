@@ -160,7 +160,7 @@ async def test_pip_with_its_bar(tmp_path: Path) -> None:
     words = "-m pip download --no-index --no-deps --no-cache-dir --progress-bar on big-one"
     scripted = ScriptedRun()
     with files(tmp_path) as site:
-        command = [sys.executable, *words.split(), "--find-links", f"{site}/", "-d", str(tmp_path / "got")]
+        command = [sys.executable, *words.split(), "-f", f"{site}/", "-d", str(tmp_path / "got")]
         await call(custom, {"command": command, "tty": True}, scripted)
     assert (3.0, 3.0) in {reading[:2] for reading in scripted.readings}
 
