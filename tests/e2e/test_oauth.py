@@ -71,7 +71,7 @@ def test_a_new_gateway_renews_what_an_old_one_left(
     office: Office, settings: dict[str, object], tmp_path: Path
 ) -> None:
     """U7: tokens that ended meanwhile are renewed where they came from; nobody is asked."""
-    office.lives_s = 5
+    office.lives_s = 300
     with serving(tmp_path, settings) as gateway:
         log_in(Api(gateway))
     office.revoke(refresh=False)

@@ -46,8 +46,16 @@ async def family(grace_s: float = 4.0, **isolation: Any) -> AsyncIterator[Isolat
 
 
 def below_here() -> list[int]:
-    """The processes that descend from this one, dead ones left out."""
-    return [pid for pid in processes.below(os.getpid()) if not _is_dead(pid)]
+    """The processes that descend from this one, but for dead ones and what other tests' browsers start."""
+    return [pid for pid in processes.below(os.getpid()) if not _is_dead(pid) and not _is_a_browsers(pid)]
+
+
+def _is_a_browsers(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm") as name:
+            return name.read().startswith(("chrom", "Xvfb"))
+    except OSError:
+        return False
 
 
 async def happens(happened: Callable[[], object]) -> None:
