@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -17,6 +18,7 @@ from tests.e2e.raw import ACCEPT, MODERN, call
 from tests.e2e.test_access import afoot, token
 
 EVERYWHERE = "0.0.0.0:0"
+pytestmark = pytest.mark.timeout(120)  # each starts several gateways
 
 
 class Elsewhere(Front):
