@@ -188,7 +188,7 @@ def _pair(url: str) -> None:
 
 def _application(site: Site, stop: "_Stop", listening: Listening, lingers: bool) -> App:
     guard = Guard(
-        frozenset(listening.hosts),
+        listening.hosts,
         frozenset(site.settings.allow_origins),
         site.settings.mcp_token,
         site.token,

@@ -11,6 +11,7 @@ from msgspec import Struct
 from afoot.config import Settings
 from afoot.core.access import LOOPBACK, Access, is_closed, lacking, wrong
 from afoot.errors import CallerError
+from afoot.serve.guard import hosts
 from afoot.serve.http import App
 from afoot.serve.server import Server, server
 
@@ -26,7 +27,7 @@ class Listening(Struct, frozen=True):
     inner: socket.socket | None
     url: str  # for this machine's own commands
     public: str  # for everybody else
-    hosts: tuple[str, ...]  # the Host headers that mean us
+    hosts: frozenset[str]  # the Host headers that mean us
     is_closed: bool  # whether callers must prove who they are
 
     def servers(self, application: App, access: Access) -> list[tuple[Server, socket.socket]]:
@@ -52,12 +53,9 @@ def listen(settings: Settings, is_known: bool) -> Listening:
     url = own if inner is None else _named("http", inner)
     names = [own, url, access.public_url]
     named = [urlsplit(one).netloc for one in names if one] + settings.allow_hosts
-    loopback = [
-        f"{one}:{_port(each)}" for each in (outer, inner) if each for one in (*LOOPBACK[::2], "[::1]")
-    ]
     closed = is_closed(host, access, settings.mcp_token)
-    hosts = tuple(dict.fromkeys(one.lower() for one in (*loopback, *named)))
-    return Listening(outer, inner, url, access.public_url.rstrip("/") or own, hosts, closed)
+    mean_us = hosts(_port(outer), named) | (hosts(_port(inner), ()) if inner is not None else frozenset())
+    return Listening(outer, inner, url, access.public_url.rstrip("/") or own, mean_us, closed)
 
 
 async def fetch(url: str) -> bytes:
