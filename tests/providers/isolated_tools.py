@@ -170,13 +170,13 @@ def spends(seconds: float) -> None:
 # What must hurt nobody.
 
 
-@afoot.tool(isolate=True, cpu=1.0)
+@afoot.tool(isolate=True, cpu=0.3)
 def endless() -> None:
     while True:
         pass
 
 
-@afoot.tool(isolate=True, cpu=1.0)
+@afoot.tool(isolate=True, cpu=0.3)
 def endless_below() -> None:
     subprocess.run([sys.executable, "-c", "while True: pass"], check=False)
 

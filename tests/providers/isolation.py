@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -47,7 +48,7 @@ async def family(grace_s: float = 4.0, **isolation: Any) -> AsyncIterator[Isolat
 
 def below_here() -> list[int]:
     """The processes that descend from this one, but for dead ones and what other tests' browsers start."""
-    return [pid for pid in processes.below(os.getpid()) if not _is_dead(pid) and not _is_a_browsers(pid)]
+    return [pid for pid in processes.below(os.getpid()) if not is_dead(pid) and not _is_a_browsers(pid)]
 
 
 def _is_a_browsers(pid: int) -> bool:
@@ -66,7 +67,16 @@ async def happens(happened: Callable[[], object]) -> None:
         await asyncio.sleep(0.02)
 
 
-def _is_dead(pid: int) -> bool:
+def command(pid: int) -> bytes:
+    """The words a process was started with."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_dead(pid: int) -> bool:
+    """Whether a process is over, though its parent may not know."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"

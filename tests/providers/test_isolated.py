@@ -167,6 +167,7 @@ def test_limits_come_from_the_settings_of_the_tool_its_author_or_the_table() -> 
     }
     (offer,) = provider.tools()
     assert offer.starts and offer.concurrency > 0
+    assert offer.isolation == msgspec.to_builtins(limits)
 
 
 def test_a_function_that_no_other_process_can_find_is_refused_by_name() -> None:

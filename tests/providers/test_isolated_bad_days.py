@@ -12,7 +12,7 @@ from afoot import Gateway
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.isolated import processes
 from tests.providers.double import ScriptedRun, decoded, text_of
-from tests.providers.isolation import Isolated, below_here, family, happens
+from tests.providers.isolation import Isolated, below_here, command, family, happens
 
 
 async def failed(isolated: Isolated, tool: str, **arguments: Any) -> ToolError:
@@ -105,7 +105,7 @@ async def test_a_crash_still_says_what_was_used_and_printed() -> None:
     async with family() as isolated:
         with pytest.raises(ToolError):
             await isolated.call("endless", run)
-    assert run.cpu_s >= 0.9
+    assert run.cpu_s >= 0.25
 
 
 async def test_a_tool_deaf_to_signals_is_killed_with_what_it_started() -> None:
@@ -120,14 +120,14 @@ async def test_a_tool_deaf_to_signals_is_killed_with_what_it_started() -> None:
         task.cancel("enough")
         with pytest.raises(asyncio.CancelledError):
             await task
-        await happens(lambda: len(before & set(below_here())) <= 2)  # the keeper, and who is ready
+        await happens(lambda: len(before & set(below_here())) <= 3)  # guard, keeper, and who is ready
 
 
 async def test_a_daemon_left_behind_is_found_and_ended() -> None:
     """C7: forked twice, its session and environment its own; the call itself went well."""
     async with family() as isolated:
         assert text_of(await isolated.call("double_forks")) == "left"
-        await happens(lambda: b"sleep" not in b"".join(map(_command, below_here())))
+        await happens(lambda: b"sleep" not in b"".join(map(command, below_here())))
 
 
 async def test_output_is_cut_and_nobody_waits_for_it() -> None:
@@ -153,14 +153,18 @@ async def test_other_calls_go_on_while_tools_misbehave() -> None:
         assert [task.result().code for task in bad] == ["cpu_limit", "out_of_memory", "process_limit"]
 
 
-async def test_a_keeper_that_is_killed_takes_its_children_along_and_is_replaced() -> None:
+async def test_a_guard_that_is_killed_takes_everything_along_and_is_replaced() -> None:
     """G1: whatever dies, the next call runs."""
     run = ScriptedRun()
     async with family() as isolated:
         task = asyncio.create_task(isolated.call("hang", run))
         await happens(lambda: run.readings)
-        (keeper,) = [pid for pid in below_here() if b"keeper" in _command(pid) and _is_ours(pid)]
-        os.kill(keeper, signal.SIGKILL)
+        (guard,) = [
+            pid
+            for pid in below_here()
+            if b"isolated.guard" in command(pid) and processes.process(pid).parent == os.getpid()
+        ]
+        os.kill(guard, signal.SIGKILL)
         with pytest.raises(RunnerDied):
             await task
         assert text_of(await isolated.call("echo", text="again")) == "again"
@@ -179,17 +183,3 @@ async def test_two_that_died_are_told_apart(tmp_path: Path) -> None:
         )
     assert "exit code 5" in str(ends[0]) and "SIGSEGV" in str(ends[2])
     assert [len(run.readings) for run in runs] == [0, 2, 0, 4]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def _is_ours(pid: int) -> bool:
-    """Whether it is a child of this very process."""
-    return pid in processes.below(os.getpid()) and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[
-        2
-    ].split()[1] == str(os.getpid())

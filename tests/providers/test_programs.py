@@ -18,7 +18,7 @@ import pytest
 from afoot.errors import ToolError
 from afoot.providers.function import tool
 from afoot.providers.programs import Ran, reading, run
-from tests.providers.double import ScriptedRun, call, text_of
+from tests.providers.double import ScriptedRun, call, decoded, text_of
 from tests.providers.isolation import happens
 
 STEPS = "import sys\nfor n in range(1, 6):\n    print(f'step {n}/5', flush=True)\nsys.exit(int(sys.argv[1]))"
@@ -31,7 +31,11 @@ STEPS = "import sys\nfor n in range(1, 6):\n    print(f'step {n}/5', flush=True)
         ("Progress 1,024 of 2,048", (1024, 2048)),
         (" 42.7%", (42.7, 100)),
         ("12.5 MB / 50.0 MB 2.1 MB/s", (12.5, 50)),
+        ("1.5MB/1.2GB", (0.0015, 1.2)),
+        ("900 kB of 2 MiB", (0.9, 2)),
         ("[3/7] building", (3, 7)),
+        ("3 of 7 kittens", (3, 7)),
+        ("uses 250% of a processor", (None, None)),
         ("epoch 5/3", (None, None)),
         ("opened /usr/lib/7/8", (None, None)),
         ("at 2026/11/16 all is well", (None, None)),
@@ -73,6 +77,38 @@ async def test_a_program_that_fails_says_how_and_its_last_words() -> None:
 @tool
 async def nothing() -> None:
     await run(["no-such-program-anywhere"])
+
+
+@tool
+async def dies() -> None:
+    (await run(["sh", "-c", "kill -9 $$"])).check()
+
+
+async def test_a_program_that_a_signal_ended_says_which() -> None:
+    """E1: no exit code that nobody knows."""
+    with pytest.raises(ToolError, match="sh was ended by SIGKILL"):
+        await call(dies)
+
+
+@tool
+async def leaves_one_behind() -> int:
+    return (await run(["sh", "-c", "yes & exit 3"])).code
+
+
+async def test_a_program_is_over_though_what_it_left_behind_writes_on() -> None:
+    """P10: what it started holds its output open, and ends with it."""
+    assert decoded((await call(leaves_one_behind)).structured) == {"result": 3}
+
+
+@tool
+async def unreadable() -> None:
+    await run(["echo", "one"], read=lambda line: next(iter(())))
+
+
+async def test_a_reading_that_breaks_is_the_tools_fault() -> None:
+    """E1: whatever it raises, nobody waits for ever."""
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await call(unreadable)
 
 
 async def test_a_program_that_is_not_there_is_not_found() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import requests
 
 from afoot.errors import ToolError
 from afoot.providers.function import tool
@@ -24,16 +25,17 @@ BODY = bytes(range(256)) * 2000
 
 
 class Site(BaseHTTPRequestHandler):
-    """/file, /packed, /short (ends too early), /slow (never ends), /missing."""
+    """/file, /packed, /short and /packed/short (end too early), /slow (never ends), /missing."""
 
     def do_GET(self) -> None:
-        body = gzip.compress(BODY) if self.path == "/packed" else BODY
+        is_packed = self.path.startswith("/packed")
+        body = gzip.compress(BODY) if is_packed else BODY
         self.send_response(404 if self.path == "/missing" else 200)
-        if self.path == "/packed":
+        if is_packed:
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body[:1000] if self.path in ("/short", "/slow") else body)
+        self.wfile.write(body[:1000] if self.path.endswith(("/short", "/slow")) else body)
         if self.path == "/slow":
             self.wfile.flush()
             self.server.let_go.wait(20)  # pyrefly: ignore[missing-attribute]
@@ -83,15 +85,41 @@ async def test_a_download_reports_its_bytes_and_appears_when_it_is_whole(
 
 @pytest.mark.parametrize(
     ("path", "category", "words"),
-    [("/missing", "not_found", "404"), ("/short", "unavailable", "1000 of 512000")],
+    [
+        ("/missing", "not_found", "404"),
+        ("/short", "unavailable", "1000 of 512000"),
+        ("/packed/short", "unavailable", "1000 of "),
+    ],
 )
 async def test_a_download_that_fails_leaves_nothing(
     path: str, category: str, words: str, tmp_path: Path
 ) -> None:
-    """E1: by its status, or by what is missing."""
+    """P10, E1: by its status, or by what is missing; packed or not."""
     with serving() as site, pytest.raises(ToolError, match=words) as caught:
         await call(fetch, {"url": site + path, "path": str(tmp_path / "x")})
     assert caught.value.category == category and not os.listdir(tmp_path)
+
+
+async def test_what_is_wrong_with_the_file_is_said_as_it_is(tmp_path: Path) -> None:
+    """E1: trying again would not help."""
+    with serving() as site, pytest.raises(FileNotFoundError, match="nowhere"):
+        await call(fetch, {"url": f"{site}/file", "path": str(tmp_path / "nowhere" / "x")})
+
+
+async def test_two_that_fetch_to_one_place_do_not_mix(tmp_path: Path) -> None:
+    """P10: the last that is whole stays."""
+    target = tmp_path / "x"
+    with serving() as site:
+        slow = asyncio.create_task(call(fetch, {"url": f"{site}/slow", "path": str(target)}))
+        await happens(lambda: os.listdir(tmp_path))
+        await call(fetch, {"url": f"{site}/file", "path": str(target)})
+        assert len(os.listdir(tmp_path)) == 2
+        slow.cancel()
+        await asyncio.wait([slow], timeout=0.2)
+    with pytest.raises(asyncio.CancelledError):
+        await slow
+    await happens(lambda: os.listdir(tmp_path) == ["x"])
+    assert target.read_bytes() == BODY
 
 
 async def test_only_http_is_fetched(tmp_path: Path) -> None:
@@ -118,7 +146,13 @@ async def by_httpx_async(url: str) -> int:
         return sum([len(chunk) async for chunk in track_bytes(response)])
 
 
-@pytest.mark.parametrize("function", [by_urllib, by_httpx, by_httpx_async])
+@tool
+def by_requests(url: str) -> int:
+    with requests.get(url, stream=True, timeout=20) as response:
+        return sum(map(len, track_bytes(response)))
+
+
+@pytest.mark.parametrize("function", [by_urllib, by_httpx, by_httpx_async, by_requests])
 async def test_a_response_of_any_client_is_tracked(function: Any) -> None:
     """P10: the same chunks, and where they are."""
     run = ScriptedRun()
@@ -136,6 +170,14 @@ async def test_a_packed_response_counts_what_came_over_the_wire(function: Any) -
         result = await call(function, {"url": f"{site}/packed"}, run)
     assert decoded(result.structured) == {"result": len(BODY)}
     assert run.readings[-1][:2] == (packed, packed)
+
+
+async def test_a_packed_response_whose_bytes_nobody_counts_has_no_total() -> None:
+    """P10, P4: better none than one that is passed."""
+    run = ScriptedRun()
+    with serving() as site:
+        await call(by_requests, {"url": f"{site}/packed"}, run)
+    assert run.readings[-1][:2] == (len(BODY), None)
 
 
 async def test_an_iterable_of_bytes_is_tracked_too() -> None:

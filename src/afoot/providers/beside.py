@@ -67,6 +67,8 @@ async def _awaited(work: Callable[[], _T], stop: Stop) -> _T:
 def _settle(loop: asyncio.AbstractEventLoop, done: "asyncio.Future[_T]", work: Callable[[], _T]) -> None:
     try:
         then = partial(done.set_result, work())
+    except StopIteration as error:  # which no future takes
+        then = partial(done.set_exception, RuntimeError(f"StopIteration: {error}"))
     except BaseException as error:  # a thread has nobody else to tell
         then = partial(done.set_exception, error)
     if not loop.is_closed():

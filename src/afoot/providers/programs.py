@@ -25,9 +25,12 @@ GRACE_S: Final = 2.0  # between asking a program to end and killing it
 _TICK_S: Final = 0.05
 _EVERY_S: Final = 0.05  # a bar is for eyes: between two reports with numbers
 _NUMBER: Final = r"(\d[\d,]*(?:\.\d+)?)"
-_UNIT: Final = r"\s?(?:[kKMGT]i?)?[bB]?(?:ytes)?"
-_PART: Final = re.compile(rf"(?<![\w.:/-]){_NUMBER}{_UNIT}\s*(?:/|\bof\b)\s*{_NUMBER}(?![\w.:-]*/)")
+_UNIT: Final = r"(?:\s?([kKMGTP]?)i?[bB]?(?:ytes)?\b)?"
+_PART: Final = re.compile(rf"(?<![\w.:/-]){_NUMBER}{_UNIT}\s*(?:/|\bof\b)\s*{_NUMBER}(?![\w.:-]*/){_UNIT}")
 _PERCENT: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?)\s?%")
+_DIGIT: Final = re.compile(r"\d")
+_PREFIXES: Final = "KMGTP"
+_AFTER: Final = 1024 * 1024  # bytes that are still read after its end: a pipe holds fewer
 
 Numbers = tuple[float | None, float | None, str | None]
 
@@ -44,9 +47,12 @@ class Ran(Struct, frozen=True):
         if self.code:
             last = self.output.strip().splitlines()[-5:]
             words = f"; its last words: {' | '.join(last)}" if last else ""
-            raise ToolError.internal(
-                f"{self.command} ended with exit code {self.code}{words}", code="program"
+            how = (
+                f"ended with exit code {self.code}"
+                if self.code > 0
+                else f"was ended by {_signal_name(-self.code)}"
             )
+            raise ToolError.internal(f"{self.command} {how}{words}", code="program")
         return self
 
 
@@ -74,13 +80,23 @@ def reading(text: str) -> Numbers | None:
     text = text.strip()
     if not text:
         return None
+    if not _DIGIT.search(text):
+        return None, None, text
     if found := _PART.search(text):
-        done, total = (float(part.replace(",", "")) for part in found.groups())
+        done, total = (float(part.replace(",", "")) for part in found.group(1, 3))
+        done *= _apart(found[2], found[4])
         if done <= total and total:
             return done, total, text
-    if found := _PERCENT.search(text):
+    if (found := _PERCENT.search(text)) and float(found[1]) <= 100:
         return float(found[1]), 100.0, text
     return None, None, text
+
+
+def _apart(one: str | None, other: str | None) -> float:
+    """What the first unit is in the second: "900 kB of 2 GB"."""
+    if not one or not other:
+        return 1.0
+    return 1000.0 ** (_PREFIXES.index(one.upper()) - _PREFIXES.index(other.upper()))
 
 
 class Program:
@@ -122,18 +138,20 @@ class Program:
                 start_new_session=True,
                 **self._place,
             )
-        except OSError as error:
+        except BaseException as error:
             os.close(source)
-            raise ToolError.not_found(
-                f"{self._command[0]} cannot be started: {error}", code="program"
-            ) from None
+            if not isinstance(error, OSError):
+                raise
+            is_there = not isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError)
+            failed = ToolError.unavailable if is_there else ToolError.not_found
+            raise failed(f"{self._command[0]} cannot be started: {error}", code="program") from None
         finally:
             os.close(sink)
         return made, source
 
     def _lines(self, source: int, process: "subprocess.Popen[bytes]", stop: Stop) -> Iterator[str]:
         """Each line, and each state of one that is drawn anew."""
-        rest, quiet_since = b"", 0.0
+        rest, quiet_since, left = b"", 0.0, _AFTER
         with selectors.DefaultSelector() as selector:
             selector.register(source, selectors.EVENT_READ)
             while True:
@@ -148,7 +166,8 @@ class Program:
                 data = b""
                 with suppress(OSError):  # the end of a terminal
                     data = os.read(source, 65_536)
-                if not data:
+                left -= len(data) if process.poll() is not None else 0
+                if not data or left < 0:  # a grandchild may write for ever
                     break
                 *done, rest = re.split(rb"[\r\n\b]+", rest + data)
                 rest = rest[-LONGEST:]
@@ -157,7 +176,8 @@ class Program:
             yield rest.decode("utf-8", "replace")
 
     def _tell(self, ctx: Context | None, text: str) -> None:
-        text = cleaned(text, LONGEST) or ""
+        # Most lines are clean, and there may be millions.
+        text = text.strip() if text.isprintable() else cleaned(text, LONGEST) or ""
         if not text:
             return
         self._tail.append(text)
@@ -187,3 +207,10 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

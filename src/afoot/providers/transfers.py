@@ -1,11 +1,13 @@
 """Bytes of an HTTP transfer as reports (P10): of a response that somebody opened, or a whole download."""
 
 import os
+import secrets
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from ssl import SSLError
 from typing import Any, Final
 
 from afoot.errors import ToolError
@@ -15,6 +17,7 @@ from afoot.providers.reporting import report
 
 CHUNK: Final = 65_536
 SILENCE_S: Final = 30.0  # of the other side, before it is given up
+_NETWORK: Final = (urllib.error.URLError, HTTPException, ConnectionError, TimeoutError, SSLError)
 
 
 def track_bytes(response: Any, total: int | None = None, message: str | None = None) -> Any:
@@ -22,7 +25,7 @@ def track_bytes(response: Any, total: int | None = None, message: str | None = N
 
     An async iterator if the response is one, else a plain one. The total is its Content-Length.
     """
-    if total is None:
+    if total is None and not _is_unpacked(response):
         total = _length(response)
     source = _chunks(response)
     if hasattr(source, "__aiter__"):
@@ -42,7 +45,7 @@ def download(url: str, path: str | os.PathLike[str], message: str | None = None)
 
 
 def _download(url: str, target: Path, message: str, stop: Stop) -> Path:
-    part = target.with_name(f"{target.name}.part")
+    part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")  # somebody else may fetch it, too
     request = urllib.request.Request(url, headers={"User-Agent": "afoot"})
     try:
         with urllib.request.urlopen(request, timeout=SILENCE_S) as response, part.open("wb") as file:
@@ -54,7 +57,7 @@ def _download(url: str, target: Path, message: str, stop: Stop) -> Path:
     except urllib.error.HTTPError as error:
         error.close()
         raise ToolError.from_status(error.code, f"{url}: {error.code} {error.reason}") from None
-    except (OSError, HTTPException) as error:
+    except _NETWORK as error:  # what is wrong with the file is said as it is
         raise ToolError.unavailable(f"{url}: {error}", code="transfer") from error
     finally:
         part.unlink(missing_ok=True)
@@ -63,13 +66,14 @@ def _download(url: str, target: Path, message: str, stop: Stop) -> Path:
 
 def _check_whole(response: Any, got: int) -> None:
     expected = _length(response)
-    if expected is not None and got < expected and not response.headers.get("Content-Encoding"):
+    if expected is not None and got < expected:
         raise ToolError.unavailable(f"the transfer ended at {got} of {expected} bytes", code="transfer")
 
 
 def _chunks(response: Any) -> Any:
     """What the response's library calls its chunks."""
-    is_async = hasattr(getattr(response, "stream", None), "__aiter__")
+    stream = getattr(response, "stream", None)
+    is_async = hasattr(stream, "__aiter__") and not hasattr(stream, "__iter__")
     for name, args in (("aiter_bytes", ()), ("iter_bytes", ()), ("iter_content", (CHUNK,))):
         if hasattr(response, name) and (name != "aiter_bytes" or is_async):
             return getattr(response, name)(*args)
@@ -87,6 +91,13 @@ def _length(response: Any) -> int | None:
     headers = getattr(response, "headers", None)
     said = headers.get("Content-Length") if headers is not None else None
     return int(said) if said is not None and str(said).isdecimal() else None
+
+
+def _is_unpacked(response: Any) -> bool:
+    """Whether more chunks come out of it than its length says, and nobody counts what goes in."""
+    headers = getattr(response, "headers", None)
+    packed = headers is not None and headers.get("Content-Encoding", "identity") != "identity"
+    return packed and not hasattr(response, "num_bytes_downloaded") and not isinstance(response, HTTPResponse)
 
 
 def _each(source: Any, response: Any, total: int | None, message: str | None) -> Iterator[bytes]:

@@ -47,7 +47,7 @@ class Child:
 
     def __init__(self, number: int, source: Source, tell_keeper: Callable[[Frame], None]) -> None:
         loop = asyncio.get_running_loop()
-        self.number, self.source = number, source
+        self.number, self.source, self.born = number, source, loop.time()
         self.ready: asyncio.Future[None] = loop.create_future()
         self.gone: asyncio.Future[Died] = loop.create_future()
         self.line: Line | None = None
@@ -55,6 +55,7 @@ class Child:
         self.is_doomed = False  # it was killed, and is still there
         self._tell_keeper = tell_keeper
         self._shift: Shift | None = None
+        self._died: Died | None = None
         self._last_words = ""
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
 
@@ -87,20 +88,35 @@ class Child:
     def hear(self, said: Frame) -> None:
         """From the child or, about it, from the keeper."""
         if isinstance(said, Died):
-            if not self.gone.done():
-                self.gone.set_result(said)
-            if not self.ready.done():
-                text = f"its child process {how(said)} while it loaded the tool{self._last_words}"
-                self.ready.set_exception(RunnerDied(text, began=False))
-        elif isinstance(said, Said) and not self.ready.done():
+            self._died = said
+            if self.line is None:
+                self._bury()
+            else:  # what it said before its end may still be on its way
+                asyncio.get_running_loop().call_later(EOF_S, self._bury)
+            return
+        if isinstance(said, Said) and not self.ready.done():
             self._last_words = f"; its last words: {lines(said.lines[-1], 500)}"
         if self._shift is not None:
             self._shift.hear(said)
 
+    def _bury(self) -> None:
+        died = self._died
+        if died is None or self.gone.done():
+            return
+        self.gone.set_result(died)
+        if not self.ready.done():
+            text = f"its child process {how(died)} while it loaded the tool{self._last_words}"
+            text = f"no child process: {died.why}" if died.why else text
+            self.ready.set_exception(RunnerDied(text, began=False))
+        if self._shift is not None:
+            self._shift.hear(died)
+
     def lost(self, why: str, *, is_garbage: bool) -> None:
         """Its pipe carries garbage, or is closed: if it is not dead soon, nobody can hear it any more."""
         self.line = None
-        if is_garbage:
+        if self._died is not None:
+            self._bury()
+        elif is_garbage:
             self._give_up(why)
         else:
             asyncio.get_running_loop().call_later(EOF_S, self._give_up, why)
@@ -129,7 +145,7 @@ class Shift:
         """Whether another call may run in the same child."""
         done = self._done
         ran_out = done is not None and done.trouble is not None and done.trouble.kind == "MemoryError"
-        is_worn = self._is_worn or bool(self._child.why)
+        is_worn = self._is_worn or bool(self._child.why) or not self._settled.done()
         return done is not None and not (done.left or ran_out or is_worn)
 
     async def work(self) -> Result:

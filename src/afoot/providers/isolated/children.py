@@ -10,7 +10,7 @@ from itertools import count
 from typing import Final, Self
 
 from afoot.core.isolation import Isolation
-from afoot.errors import RunnerDied, ToolError
+from afoot.errors import CallerError, RunnerDied, ToolError
 from afoot.providers.isolated.child import Child
 from afoot.providers.isolated.frames import Died, Fork, Frame, Hello, Source
 from afoot.providers.isolated.line import Ear, Line
@@ -19,6 +19,9 @@ from afoot.providers.isolated.nursery import Nursery
 SPARE_S: Final = 60.0  # so long a child is kept that only a busy moment needed
 PAUSE_S: Final = (0.1, 1.0, 5.0, 30.0)  # before the next try of a module that could not be loaded
 _log = logging.getLogger("afoot.providers")
+
+is_loading = False
+"""Whether this is a child that loads its module just now."""
 
 
 class Children:
@@ -33,6 +36,7 @@ class Children:
         self._failures: Counter[Source] = Counter()
         self._numbers = count(1)
         self._nursery: Nursery | None = None
+        self._is_closed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,7 +49,7 @@ class Children:
 
     def close(self) -> None:
         """End all of them, and the keeper."""
-        self._wanted = frozenset()
+        self._wanted, self._is_closed = frozenset(), True
         nursery, self._nursery = self._nursery, None
         if nursery is not None and nursery.close():
             self.orphaned("the gateway is closing")
@@ -56,24 +60,37 @@ class Children:
         for source in tuple(self._idle):
             while source not in self._wanted and self._idle[source]:
                 self._idle[source].pop().signal(signal.SIGKILL)
+        for child in tuple(self._all.values()):
+            if child.source not in self._wanted and not (
+                child.ready.done() or self._waiters.get(child.source)
+            ):
+                child.signal(signal.SIGKILL)
         for source in self._wanted:
             self._failures.pop(source, None)
             self._refill(source)
 
     def is_ready(self, source: Source) -> bool:
         """Whether a call can begin at once."""
-        return bool(self._idle.get(source))
+        return any(one.line is not None for one in self._idle.get(source, ()))
 
-    async def ready(self, source: Source) -> None:
+    async def ready(self, source: Source, start_s: float) -> None:
         """Wait until a call can begin; raises ToolError or RunnerDied saying why none can."""
-        self._put(await self.take(source))
+        try:
+            self._put(await self.take(source))
+        except asyncio.CancelledError:
+            self._give_up(source, 2 * start_s)
+            raise
 
     async def take(self, source: Source) -> Child:
         """A child that is ready; raises ToolError or RunnerDied saying why there is none."""
-        if idle := self._idle.get(source):
+        if self._is_closed:
+            raise RunnerDied("no child process: the gateway is closing", began=False)
+        idle = self._idle.get(source, [])
+        while idle:
             child = idle.pop()
-            self._refill(source)
-            return child
+            if child.line is not None:  # else it is dying, which its keeper will say
+                self._refill(source)
+                return child
         waiter: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(source, deque()).append(waiter)
         self._refill(source)
@@ -94,13 +111,14 @@ class Children:
         child = self._all.get(hello.child)
         if child is None or child.line is not None or child.ready.done():
             return None
-        child.line = line
         if hello.error:
             name = child.source.file or child.source.module
-            text = f"a child process cannot load {name}: {hello.error}"
+            what = "" if name in hello.error else f" cannot load {name}"
+            text = f"a child process{what}: {hello.error}"
             child.ready.set_exception(ToolError.internal(text, code="start_failed"))
-        else:
-            child.ready.set_result(None)
+            return None
+        child.line = line
+        child.ready.set_result(None)
         return child
 
     def hear(self, number: int, said: Frame) -> None:
@@ -119,14 +137,14 @@ class Children:
     def orphaned(self, why: str) -> None:
         """The keeper is gone, and with it every child."""
         self._nursery = None
+        waiters = [one for waiting in self._waiters.values() for one in waiting if not one.done()]
+        self._waiters.clear()
+        for waiter in waiters:
+            waiter.set_exception(RunnerDied(f"no child process: {why}", began=False))
         for number in tuple(self._all):
             if (line := self._all[number].line) is not None:
                 line.close()
-            self.hear(number, Died(number, -int(signal.SIGKILL)))
-        for waiter in [one for waiters in self._waiters.values() for one in waiters]:
-            if not waiter.done():
-                waiter.set_exception(RunnerDied(f"no child process: {why}", began=False))
-        self._waiters.clear()
+            self.hear(number, Died(number, -int(signal.SIGKILL), why=why))
 
     def _put(self, child: Child) -> None:
         """Give it to who waits for one, or keep it ready, or end it."""
@@ -153,6 +171,13 @@ class Children:
             idle.remove(child)
             child.signal(signal.SIGKILL)
 
+    def _give_up(self, source: Source, after_s: float) -> None:
+        """Somebody has waited in vain: what has been loading for so long hangs."""
+        now = asyncio.get_running_loop().time()
+        for child in tuple(self._all.values()):
+            if child.source == source and not child.ready.done() and now - child.born > after_s:
+                child.signal(signal.SIGKILL)
+
     def _refill(self, source: Source) -> None:
         """Have one on its way for each who waits, and as many in all as are to be kept."""
         there = [one for one in self._all.values() if one.source == source and not one.is_doomed]
@@ -163,6 +188,9 @@ class Children:
             self._start(source)
 
     def _start(self, source: Source) -> None:
+        if is_loading:  # it would start a child that loads it, and so on without end
+            told = 'put what starts it below `if __name__ == "__main__":`'
+            raise CallerError(f"it starts isolated tools while a child process loads it: {told}")
         if self._nursery is None:
             self._nursery = Nursery(self, self.settings.nice)
         child = Child(next(self._numbers), source, self._nursery.tell)
@@ -182,6 +210,8 @@ class Children:
             waiter = waiters.popleft()
             if not waiter.done():
                 waiter.set_exception(error)
+                if isinstance(error, RunnerDied):  # another may have more luck
+                    break
         if child.source in self._wanted:
             _log.warning("%s", error)
             pause_s = PAUSE_S[min(self._failures[child.source], len(PAUSE_S)) - 1]

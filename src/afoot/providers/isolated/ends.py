@@ -3,6 +3,7 @@
 import signal
 from typing import Final
 
+from afoot.core.figures import size
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.isolated.frames import Died, Limits, Trouble
 from afoot.providers.isolated.pipe_run import raised
@@ -33,7 +34,9 @@ def explained(tool: str, limits: Limits, died: Died, lost: str) -> Exception:
         return ToolError.internal(f"the child process of tool {tool} was ended: {lost}", code="pipe_lost")
     text = f"the child process of tool {tool} {how(died)}"
     if number in _FROM_OUTSIDE:
-        return RunnerDied(f"{text}, by the system or by somebody", code="child_killed")
+        return RunnerDied(f"{text}, {died.why or 'by the system or by somebody'}", code="child_killed")
+    if 0 < limits.memory_bytes < 4 * died.peak_bytes:  # to run out of it is taken well by few
+        text += f"; it may use {size(limits.memory_bytes)} of memory (memory_bytes)"
     return ToolError.internal(text, code="exit" if number <= 0 else "child_crashed")
 
 
@@ -60,6 +63,6 @@ def how(died: Died) -> str:
 
 
 def _out_of_memory(tool: str, limits: Limits) -> ToolError:
-    most = f"{limits.memory_bytes / 1024**2:g} MB" if limits.memory_bytes else "what the system gives"
+    most = size(limits.memory_bytes) if limits.memory_bytes else "what the system gives"
     text = f"tool {tool} is out of memory: it may use {most} (raise memory_bytes)"
     return ToolError.internal(text, code="out_of_memory")

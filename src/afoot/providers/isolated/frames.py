@@ -7,9 +7,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
+from afoot.errors import ToolError
 
 MARK: Final = b"\xaf\x00\x1f\xfa"  # how every frame begins: nothing that is printed looks like it
 HEAD: Final = len(MARK) + 4  # and its length
+MOST: Final = 64 * 1024 * 1024  # bytes of one frame
 _T = TypeVar("_T")
 _encode = msgspec.json.Encoder().encode
 
@@ -216,12 +218,13 @@ class Settled(Frame, frozen=True, tag="settled"):
 
 
 class Died(Frame, frozen=True, tag="died"):
-    """A child is gone with all that it started. `why` names the limit it was killed for."""
+    """A child is gone with all that it started. `why`: the limit it was killed for, or what is known."""
 
     child: int
     code: int  # of its exit; negative: the signal that ended it
     cpu_s: float = 0
     why: str = ""
+    peak_bytes: int = 0  # the most memory it had
 
 
 FromChild = Hello | Read | Told | Alive | Line | Ask | Invoke | Withdraw | Done
@@ -231,8 +234,11 @@ FromKeeper = Up | Said | Used | Settled | Died
 
 
 def frame(said: Frame) -> bytes:
-    """A frame as bytes."""
+    """A frame as bytes; raises ToolError if it is longer than it may be."""
     body = _encode(said)
+    if len(body) > MOST:
+        text = f"{len(body)} bytes cannot pass between the gateway and a child process, which takes {MOST}"
+        raise ToolError.internal(text, code="too_large")
     return MARK + len(body).to_bytes(4) + body
 
 
@@ -245,6 +251,10 @@ class Frames(Generic[_T]):
         self._decode: msgspec.json.Decoder[_T] = msgspec.json.Decoder(kind)
         self._most = most
         self._buffer = bytearray()
+
+    def expect(self, kind: object) -> None:
+        """From the next one on these are the frames."""
+        self._decode = msgspec.json.Decoder(kind)
 
     def feed(self, data: bytes) -> Iterator[_T]:
         """The frames that are whole by now."""

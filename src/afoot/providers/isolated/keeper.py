@@ -6,7 +6,6 @@ to the keeper when the child dies; when the gateway is gone, also by `kill -9`, 
 
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -15,7 +14,6 @@ import traceback
 from contextlib import suppress
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from afoot.providers.isolated import processes
@@ -37,22 +35,15 @@ from afoot.providers.isolated.frames import (
     Watch,
     frame,
 )
+from afoot.providers.isolated.guard import SWEEP_S, Errand
 from afoot.providers.isolated.output import Output
 
-LOOK_S: Final = 0.25  # between two looks at what running calls use
-BUSY_S: Final = 0.2  # a call that has used so much processor time keeps one busy, and steps back
+LOOK_S: Final = 0.1  # between two looks at what running calls use
+BUSY_S: Final = 0.1  # a call that has used so much processor time keeps one busy, and steps back
 SHARE: Final = 20  # a look may take one part in so many of the time
+GROWN: Final = 128 * 1024 * 1024  # bytes that calls may leave in a child; the next one has to pay for them
 BACKLOG: Final = 1024 * 1024  # bytes that the gateway has not taken; beyond them lines are dropped
 _MOST: Final = 1024 * 1024
-
-
-class Errand(Struct, frozen=True):
-    """What a keeper is told when it is started."""
-
-    address: str  # of the gateway's socket
-    secret: str
-    gateway: int  # its pid
-    nice: int
 
 
 class Kept(Struct):
@@ -63,15 +54,16 @@ class Kept(Struct):
     output: Output
     limits: Limits | None = None  # while a call runs in it
     base_s: float = 0.0  # processor time before that
+    base_bytes: int = 0  # memory before its first call
     why: str = ""
-    is_worn: bool = False  # it had to step back, and only root could bring it forward again
+    is_worn: bool = False  # it had to step back, and only root could bring it forward again; or it has grown
 
 
 class Keeper:
     """The children, and the line to the gateway."""
 
-    def __init__(self, errand: Errand, line: socket.socket) -> None:
-        self._errand = errand
+    def __init__(self, errand: Errand, line: socket.socket, guard: int) -> None:
+        self._errand, self._guard = errand, guard
         self._line = line
         self._frames: Frames[ToKeeper] = Frames(ToKeeper, _MOST)
         self._out = bytearray()
@@ -90,7 +82,8 @@ class Keeper:
             signal.signal(number, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         processes.adopt_orphans()
-        processes.die_with_parent(signal.SIGTERM, self._errand.gateway)
+        processes.take_turns(processes.SPELL_S)
+        processes.die_with_parent(signal.SIGTERM, self._guard)
         self._selector.register(self._line, selectors.EVENT_READ)
         self._selector.register(self._wake, selectors.EVENT_READ)
         self._say(Up(self._errand.secret))
@@ -138,12 +131,15 @@ class Keeper:
         match one:
             case Watch(limits=limits):
                 kept.output.begin()
-                kept.limits, kept.base_s, kept.why = limits, processes.spent(kept.pid), ""
+                seen = processes.process(kept.pid)
+                kept.limits, kept.base_s, kept.why = limits, seen.cpu_s, ""
+                kept.base_bytes = kept.base_bytes or seen.memory_bytes
                 self._next = min(self._next, time.monotonic() + LOOK_S)
             case Settle():
                 kept.limits = None
                 self._drain(kept)
                 self._tell(kept, kept.output.end())
+                kept.is_worn = kept.is_worn or self._has_grown(kept)
                 self._say(Settled(kept.child, kept.is_worn))
             case Signal(number=signal.SIGKILL):
                 processes.kill_all(kept.pid)
@@ -152,11 +148,14 @@ class Keeper:
 
     def _fork(self, child: int, source: Source) -> None:
         keeper = os.getpid()
+        output = None
         try:
             output = Output()
             pid = os.fork()
-        except OSError:  # the system has no room for it
-            self._say(Died(child, -int(signal.SIGKILL)))
+        except OSError as error:  # the system has no room for it
+            if output is not None:
+                output.close()
+            self._say(Died(child, -int(signal.SIGKILL), why=f"the system has no room for it: {error}"))
             return
         if not pid:
             self._become(child, source, output, keeper)
@@ -178,6 +177,7 @@ class Keeper:
             processes.close_files()
             processes.adopt_orphans()
             processes.go_first()
+            processes.take_turns(processes.SPELL_S, inherited=True)
             from afoot.providers.isolated.worker import main
 
             main(self._errand.address, self._errand.secret, child, source)
@@ -205,7 +205,8 @@ class Keeper:
                 self._tell(kept, kept.output.end())
                 self._forget(kept)
                 code = os.waitstatus_to_exitcode(status)
-                self._say(Died(kept.child, code, max(0.0, spent + more - kept.base_s), kept.why))
+                spent = max(0.0, spent + more - kept.base_s)
+                self._say(Died(kept.child, code, spent, kept.why, used.ru_maxrss * 1024))
         if not self._is_clean:
             self._sweep()
 
@@ -216,10 +217,9 @@ class Keeper:
     def _look(self) -> None:
         """See what running calls use, and end those that use too much."""
         began = time.monotonic()
-        table = processes.look()
         for kept in self._kept.values():
             if kept.limits is not None and not kept.why:
-                self._measure(kept, kept.limits, processes.usage(kept.pid, table))
+                self._measure(kept, kept.limits, processes.usage(kept.pid))
         if not self._is_clean:
             self._sweep()
         took = time.monotonic() - began
@@ -233,7 +233,7 @@ class Keeper:
             kept.why = "processes"
         elif 0 < limits.memory_bytes < found.memory_bytes:
             # Forked processes share most of their memory: before anybody is killed it is counted exactly.
-            kept.why = "memory" if processes.shared_out(kept.pid) > limits.memory_bytes else ""
+            kept.why = "memory" if processes.is_beyond(kept.pid, limits.memory_bytes) else ""
         if kept.why:
             processes.kill_all(kept.pid)
             return
@@ -241,6 +241,9 @@ class Keeper:
         if spent > BUSY_S and not kept.is_worn and self._errand.nice:
             kept.is_worn = True
             processes.step_back(kept.pid, self._errand.nice)
+
+    def _has_grown(self, kept: Kept) -> bool:
+        return processes.process(kept.pid).memory_bytes > kept.base_bytes + GROWN
 
     def _drain(self, kept: Kept) -> None:
         for stream, lines in kept.output.read(self._selector):
@@ -274,15 +277,11 @@ class Keeper:
         for kept in self._kept.values():
             with suppress(ChildProcessError):
                 os.waitpid(kept.pid, 0)
-        end = time.monotonic() + 5
-        while not processes.sweep(())[1] and time.monotonic() < end:
-            pass
-        shutil.rmtree(os.path.dirname(self._errand.address), ignore_errors=True)
+        processes.sweep_all(SWEEP_S)
 
 
-def main() -> None:
-    """What a gateway runs: the errand comes on stdin."""
-    errand = msgspec.json.decode(sys.stdin.buffer.read(), type=Errand)
+def keep(errand: Errand, guard: int) -> None:
+    """The life of a keeper; `guard` is its parent."""
     # Loaded here once, for every child to come.
     import gc
 
@@ -293,6 +292,5 @@ def main() -> None:
         try:
             line.connect(errand.address)
         except OSError:  # the gateway has gone meanwhile
-            shutil.rmtree(os.path.dirname(errand.address), ignore_errors=True)
             return
-        Keeper(errand, line).run()
+        Keeper(errand, line, guard).run()

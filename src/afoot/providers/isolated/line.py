@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from afoot.providers.isolated.frames import (
+    MOST,
     Frame,
     Frames,
     FromChild,
@@ -17,7 +18,6 @@ from afoot.providers.isolated.frames import (
     frame,
 )
 
-MOST: Final = 64 * 1024 * 1024  # bytes of one frame
 GULP_S: Final = 0.005  # how long a flood of readings is left to gather
 _log = logging.getLogger("afoot.providers")
 
@@ -36,7 +36,7 @@ class Line(asyncio.Protocol):
     def __init__(self, greet: "Callable[[Line, Hello | Up], Ear | None]") -> None:
         self._greet = greet
         self._ear: Ear | None = None
-        self._frames: Frames[FromChild | FromKeeper] = Frames(FromChild | FromKeeper, MOST)
+        self._frames: Frames[FromChild | FromKeeper] = Frames(Hello | Up, MOST)
         self._transport: asyncio.Transport | None = None
         self._heard_at = 0.0
 
@@ -61,21 +61,23 @@ class Line(asyncio.Protocol):
         except Garbage as error:
             self._lose(f"garbage on its pipe: {error}", is_garbage=True)
             self.close()
-        except Exception:  # one that cannot be listened to must not take the others with it
-            _log.exception("a frame of a child process could not be taken")
         if type(said) is Read:
             self._gulp()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lose("it closed its pipe", is_garbage=False)
 
-    def _hear(self, said: FromChild | FromKeeper) -> None:
+    def _hear(self, said: Frame) -> None:
         if self._ear is not None:
-            self._ear.hear(said)
+            try:
+                self._ear.hear(said)
+            except Exception:  # one that cannot be taken must not take the others with it
+                _log.exception("a frame of a child process could not be taken")
         elif not isinstance(said, Hello | Up) or (ear := self._greet(self, said)) is None:
             self.close()
         else:
             self._ear = ear
+            self._frames.expect(FromChild if isinstance(said, Hello) else FromKeeper)
 
     def _lose(self, why: str, *, is_garbage: bool) -> None:
         ear, self._ear = self._ear, None

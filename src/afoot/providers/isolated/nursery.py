@@ -8,20 +8,23 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
 
 from afoot.providers.isolated import processes
 from afoot.providers.isolated.frames import Died, Frame, Hello, Said, Settled, Up, Used
-from afoot.providers.isolated.keeper import Errand
+from afoot.providers.isolated.guard import Errand
 from afoot.providers.isolated.line import Ear, Line
 
 ENDING: Final = 800  # looks, a hundred a second
+_LOOK_S: Final = 0.05  # whether it is up
+_PLACE: Final = 70  # bytes: below it come the folder, the socket and the number of a child
 # With the path of this process, whatever it was started with; it is what the tools are found on.
 _COMMAND: Final = (
     "import sys; sys.path[:], sys.argv[1:] = sys.argv[1:], []; "
-    "from afoot.providers.isolated.keeper import main; main()"
+    "from afoot.providers.isolated.guard import main; main()"
 )
 
 
@@ -41,8 +44,7 @@ class Nursery:
     def __init__(self, family: Family, nice: int) -> None:
         self._family = family
         self._secret = secrets.token_hex(16)
-        self._folder = tempfile.mkdtemp(prefix="afoot-")  # for our eyes only
-        self._address = os.path.join(self._folder, "s")
+        self._folder = ""
         self._line: Line | None = None
         self._early: list[Frame] = []
         self._server: asyncio.AbstractServer | None = None
@@ -63,7 +65,8 @@ class Nursery:
         """Hang up: the keeper ends every child, and itself. False if the loop is gone, too."""
         self._is_closed = True
         process = self._process
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
         if process is not None:  # somebody must see it end, also if nobody waits
             threading.Thread(target=process.wait, name="afoot-keeper", daemon=True).start()
         if not self._loop.is_closed():
@@ -93,16 +96,30 @@ class Nursery:
         """The keeper is gone."""
         if self._process is not None:
             self._process.poll()
+        self._fail("their keeper is gone")
+
+    def _fail(self, why: str) -> None:
         if not self._is_closed:
             self.close()
-            self._family.orphaned("their keeper is gone")
+            self._family.orphaned(why)
 
     async def _open(self) -> None:
-        self._server = await self._loop.create_unix_server(lambda: Line(self._greet), self._address)
-        errand = Errand(self._address, self._secret, os.getpid(), self._nice)
-        processes.take_short_turns()  # children may keep every processor busy
-        # Not by the loop, which would wait for its end in a way of its own: `vfork` takes a millisecond.
-        self._process = _started(msgspec.json.encode(errand))
+        try:
+            self._folder = _folder()
+            address = os.path.join(self._folder, "s")
+            self._server = await self._loop.create_unix_server(lambda: Line(self._greet), address)
+            errand = Errand(address, self._secret, os.getpid(), self._nice)
+            processes.take_turns(processes.MOMENT_S)  # children may keep every processor busy
+            # Not by the loop, which would wait for its end in a way of its own: `vfork` takes a millisecond.
+            self._process = _started(msgspec.json.encode(errand))
+        except OSError as error:
+            self._fail(f"their keeper cannot be started: {error}")
+            return
+        while self._line is None:
+            if (code := self._process.poll()) is not None:
+                self._fail(f"their keeper ended with exit code {code} before it was up")
+                return
+            await asyncio.sleep(_LOOK_S)
 
     def _greet(self, line: Line, said: Hello | Up) -> Ear | None:
         if self._is_closed or not secrets.compare_digest(said.secret, self._secret):
@@ -117,10 +134,22 @@ class Nursery:
         return self
 
 
+def _folder() -> str:
+    """A new folder for our eyes only, where the path of a socket still fits: it has a hundred bytes."""
+    error = OSError("no folder for temporary files has a short name and can be written to (set TMPDIR)")
+    for place in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        if len(os.fsencode(place)) <= _PLACE:
+            try:
+                return tempfile.mkdtemp(prefix="afoot-", dir=place)
+            except OSError as failed:
+                error = failed
+    raise error
+
+
 def _started(errand: bytes) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", _COMMAND, *sys.path]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, process_group=0)
     assert process.stdin is not None
-    with process.stdin as stdin:
+    with suppress(BrokenPipeError), process.stdin as stdin:  # it may be over: whoever looks will see
         stdin.write(errand)
     return process

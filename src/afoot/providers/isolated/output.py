@@ -22,7 +22,7 @@ class Output:
     def __init__(self) -> None:
         self.ends: list[int] = []
         self._others: list[int] = []
-        self._rest: dict[str, bytes] = {}
+        self._rest = dict.fromkeys(NAMES, b"")
         self._left_lines = self._left_characters = 0
         for _ in NAMES:
             mine, other = os.pipe()
@@ -33,7 +33,6 @@ class Output:
 
     def begin(self) -> None:
         """Another call: it may say as much as the one before."""
-        self._rest = dict.fromkeys(NAMES, b"")
         self._left_lines, self._left_characters = LINES, CHARACTERS
 
     def child(self) -> None:

@@ -9,7 +9,7 @@ from msgspec import Raw
 from afoot.core.facts import NOTHING, Answer, Question, Result
 from afoot.core.ports import Report, Tapes
 from afoot.errors import CallerError, ToolError
-from afoot.providers.hygiene import line, number
+from afoot.providers.hygiene import line, number, plain_text
 from afoot.providers.isolated.frames import (
     Alive,
     Ask,
@@ -96,7 +96,10 @@ class PipeRun:
 
     def content(self, report: Report) -> None:
         parts = (_whole(part) for part in (report.data, report.partial, report.checkpoint))
-        self._say(Told(report.progress, report.total, report.message, *parts))
+        try:
+            self._say(Told(report.progress, report.total, report.message, *parts))
+        except ToolError as error:
+            self.log(f"a report was dropped: {error}", "warning", "afoot")
 
     def alive(self) -> None:
         if not self._pipe.is_full:
@@ -171,11 +174,12 @@ def raised(trouble: Trouble) -> Exception:
 
 
 def troubled(error: BaseException) -> Trouble:
-    """What was raised here, for the other side."""
+    """What was raised here, for the other side; whatever an author put into it, it can be sent."""
     if isinstance(error, ToolError):
-        return Trouble(error.message, error.category, error.code, error.retryable, error.retry_after)
+        words = _text(error.message), _text(error.category), _text(error.code)
+        return Trouble(*words, error.retryable is True, number(error.retry_after))
     kind = "CallerError" if isinstance(error, CallerError) else type(error).__name__
-    return Trouble(str(error)[:10_000], kind=kind)
+    return Trouble(_text(error), kind=kind)
 
 
 def whole(result: Result) -> Result:
@@ -185,3 +189,10 @@ def whole(result: Result) -> Result:
 
 def _whole(raw: Raw) -> Raw:
     return raw if bytes(raw) else NOTHING
+
+
+def _text(value: object) -> str:
+    try:
+        return plain_text(str(value)[:10_000])
+    except Exception:  # a type of the author's own may raise anything
+        return "it cannot be said what"

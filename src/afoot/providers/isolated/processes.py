@@ -11,7 +11,8 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
@@ -19,19 +20,24 @@ from msgspec import Struct
 
 IS_LINUX: Final = sys.platform == "linux"
 PASSES: Final = 50  # looks for what was forked meanwhile, before those that fork are left to the next round
+_DEAD: Final = 16  # so many dead ones that nobody waited for count as one process
 _DYING_S: Final = 1.0  # one that was killed and is still there hangs in the system
-_TURN_NS: Final = 500_000
+MOMENT_S: Final = 0.0005  # the turns of one that others wait for
+SPELL_S: Final = 0.01  # of one that works in the background
+STRETCH_S: Final = 0.1  # of one that keeps a processor busy; the longest there are
 _RESET_ON_FORK: Final = 1
 _DEATHSIG: Final = 1
 _SUBREAPER: Final = 36
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = resource.getpagesize()
+HAS_CHILDREN: Final = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
 
 
 class Usage(Struct, frozen=True):
     """What a process and all below it use together."""
 
     cpu_s: float = 0
-    memory_bytes: int = 0
+    memory_bytes: int = 0  # at most: what they share counts for each
     processes: int = 0
 
 
@@ -40,6 +46,8 @@ class Process(Struct, frozen=True):
 
     parent: int
     cpu_s: float  # its own, and that of the children it has waited for
+    memory_bytes: int  # pages of files and shared ones among them
+    is_dead: bool = False  # and nobody has waited for it
 
 
 def die_with_parent(number: signal.Signals, parent: int) -> None:
@@ -56,35 +64,35 @@ def adopt_orphans() -> None:
         _prctl(_SUBREAPER, 1)
 
 
-def below(root: int, table: Mapping[int, Process] | None = None) -> list[int]:
+def below(root: int) -> list[int]:
     """Everything that descends from a process, itself left out."""
-    children: dict[int, list[int]] = {}
-    for pid, one in (look() if table is None else table).items():
-        children.setdefault(one.parent, []).append(pid)
+    children = _children if HAS_CHILDREN else _table().__getitem__
     found: list[int] = []
     left = [root]
     while left:
-        more = children.get(left.pop(), [])
+        more = children(left.pop())
         found += more
         left += more
     return found
 
 
-def spent(pid: int) -> float:
-    """Processor time of one process, and of the children it has waited for."""
-    one = _process(str(pid))
-    return one.cpu_s if one else 0.0
+def process(pid: int) -> Process:
+    """What one process uses; nothing if it is gone."""
+    return _process(str(pid)) or Process(0, 0.0, 0)
 
 
-def usage(root: int, table: Mapping[int, Process]) -> Usage:
+def usage(root: int) -> Usage:
     """What a process and everything below it use; nothing where the system does not tell."""
-    tree = [pid for pid in [root, *below(root, table)] if pid in table]
-    return Usage(sum(table[pid].cpu_s for pid in tree), sum(map(_memory, tree)), len(tree))
+    tree = [one for pid in [root, *below(root)] if (one := _process(str(pid)))]
+    dead = sum(one.is_dead for one in tree)
+    count = len(tree) - dead + dead // _DEAD
+    return Usage(sum(one.cpu_s for one in tree), sum(one.memory_bytes for one in tree), count)
 
 
-def shared_out(root: int) -> int:
-    """The memory of a tree with shared pages counted once: exact, and slow to find out."""
-    return sum(map(_share, [root, *below(root)]))
+def is_beyond(root: int, memory_bytes: int) -> bool:
+    """Whether a tree uses more memory than this. What they share is counted once, which is slow."""
+    tree = [root, *below(root)]
+    return sum(map(_own, tree)) > memory_bytes and sum(map(_share, tree)) > memory_bytes
 
 
 def tell_all(root: int, number: int) -> None:
@@ -98,19 +106,24 @@ def tell_all(root: int, number: int) -> None:
 
 def kill_all(root: int, *, itself: bool = True) -> None:
     """Kill a process and all below it. They are stopped first: what stands still starts nothing new."""
+    stopped: set[int] = set()
+    groups = {os.getpgrp()}  # none of theirs
+    for _ in range(PASSES):
+        count, left = len(stopped), [root]
+        children = _children if HAS_CHILDREN else _table().__getitem__
+        while left:
+            pid = left.pop()
+            if pid not in stopped and (itself or pid != root):
+                _stop(pid, groups)
+                stopped.add(pid)
+            left += children(pid)  # once it stands still: then they are all there
+        if len(stopped) == count:
+            break
+    for pid in stopped:
+        _send(pid, signal.SIGKILL)
     if not IS_LINUX:
         with suppress(OSError):
             os.killpg(root, signal.SIGKILL)
-    stopped: set[int] = set()
-    for _ in range(PASSES):
-        fresh = {*([root] if itself else ()), *below(root)} - stopped
-        if not fresh:
-            break
-        for pid in fresh:
-            _send(pid, signal.SIGSTOP)
-        stopped |= fresh
-    for pid in stopped:
-        _send(pid, signal.SIGKILL)
 
 
 def sweep(known: Collection[int]) -> tuple[float, bool]:
@@ -120,13 +133,20 @@ def sweep(known: Collection[int]) -> tuple[float, bool]:
     """
     spent, me = 0.0, os.getpid()
     for _ in range(PASSES):
-        orphans = [pid for pid, one in look().items() if one.parent == me and pid not in known]
+        orphans = [pid for pid in (_children(me) if HAS_CHILDREN else _table()[me]) if pid not in known]
         if not orphans:
             return spent, True
         for pid in orphans:
             kill_all(pid)
         spent += _reaped(orphans)
     return spent, False
+
+
+def sweep_all(limit_s: float) -> None:
+    """Kill and reap every child of this process, whatever they start meanwhile."""
+    end = time.monotonic() + limit_s
+    while not sweep(())[1] and time.monotonic() < end:
+        pass
 
 
 def cpu_of(used: resource.struct_rusage) -> float:
@@ -136,8 +156,11 @@ def cpu_of(used: resource.struct_rusage) -> float:
 
 def close_files() -> None:
     """Close everything but stdin, stdout and stderr; there may be a million descriptors, and few in use."""
-    folder = "/proc/self/fd" if IS_LINUX else "/dev/fd"
-    os.closerange(3, max(map(int, os.listdir(folder))) + 1)
+    try:
+        last = max(map(int, os.listdir("/proc/self/fd" if IS_LINUX else "/dev/fd")))
+    except OSError:  # a system that does not tell
+        last = 65_535
+    os.closerange(3, last + 1)
 
 
 def go_first() -> None:
@@ -154,16 +177,26 @@ def step_back(root: int, nice: int) -> None:
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 os.setpriority(os.PRIO_PROCESS, int(thread), nice)
+                take_turns(STRETCH_S, int(thread), inherited=True)
 
 
-def look() -> dict[int, Process]:
-    """Every process there is; none where the system does not tell."""
-    if not IS_LINUX:
-        return {}
-    found: dict[int, Process] = {}
-    for name in os.listdir("/proc"):
-        if name[0] in "123456789" and (one := _process(name)):
-            found[int(name)] = one
+def _children(pid: int) -> list[int]:
+    """The children of a process, each thread's own."""
+    found: list[int] = []
+    with suppress(OSError):  # it is gone
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
+                found += map(int, children.read().split())
+    return found
+
+
+def _table() -> dict[int, list[int]]:
+    """The children of every process there is, for a system that does not list those of one."""
+    found: dict[int, list[int]] = defaultdict(list)
+    with suppress(OSError):  # a system that does not tell
+        for name in os.listdir("/proc") if IS_LINUX else ():
+            if name[0] in "123456789" and (one := _process(name)):
+                found[one.parent].append(int(name))
     return found
 
 
@@ -174,25 +207,28 @@ def _process(pid: str) -> Process | None:
             part = stat.read().rpartition(b")")[2].split()
     except OSError:  # it is gone, or this is no Linux
         return None
-    return Process(int(part[1]), sum(map(int, part[11:15])) / _TICKS)
+    cpu_s, memory_bytes = sum(map(int, part[11:15])) / _TICKS, int(part[21]) * _PAGE
+    return Process(int(part[1]), cpu_s, memory_bytes, part[0] == b"Z")
 
 
 def _reaped(orphans: list[int]) -> float:
     spent, end, left = 0.0, time.monotonic() + _DYING_S, orphans
     while left and time.monotonic() < end:
-        for pid in tuple(left):
+        there = []
+        for pid in left:
             gone, used = pid, None
             with suppress(ChildProcessError):
                 gone, _, used = os.wait4(pid, os.WNOHANG)
-            if gone:
-                left.remove(pid)
-                spent += cpu_of(used) if used else 0
+            if not gone:
+                there.append(pid)
+            spent += cpu_of(used) if used else 0
+        left = there
         if left:
             time.sleep(0.001)
     return spent
 
 
-def _memory(pid: int) -> int:
+def _own(pid: int) -> int:
     """What is its own, and what it shares in memory with others; pages of files are nobody's."""
     with suppress(OSError), open(f"/proc/{pid}/status", "rb") as status:
         counted = (line.split() for line in status if line.startswith((b"RssAnon:", b"RssShmem:")))
@@ -206,21 +242,33 @@ def _share(pid: int) -> int:
     return 0
 
 
+def _stop(pid: int, known: set[int]) -> None:
+    """Stop a process, with its whole group: that takes effect at once, however fast they fork."""
+    with suppress(OSError):
+        if (group := os.getpgid(pid)) not in known:
+            known.add(group)
+            os.killpg(group, signal.SIGSTOP)
+    _send(pid, signal.SIGSTOP)
+
+
 def _send(pid: int, number: int) -> None:
     with suppress(OSError):
         os.kill(pid, number)
 
 
-def take_short_turns() -> None:
-    """Have this thread take short turns: it gets no more of a processor, but gets it as soon as it wakes.
+def take_turns(length_s: float, thread: int = 0, *, inherited: bool = False) -> None:
+    """Have a thread take turns of this length. It gets no more or less of a processor for it, but one with
+    shorter turns gets it as soon as it wakes.
 
-    Linux 6.12 and later know the length of turns; earlier ones take no notice. What is forked has usual ones.
+    Linux 6.12 and later know the length of turns; earlier ones take no notice.
     """
     number = {"x86_64": 314, "aarch64": 274, "riscv64": 274}.get(os.uname().machine)
-    if IS_LINUX and number is not None and os.sched_getscheduler(0) == os.SCHED_OTHER:
-        nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-        attributes = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, _TURN_NS, 0, 0)
-        ctypes.CDLL(None, use_errno=True).syscall(number, 0, attributes, 0)
+    if not IS_LINUX or number is None or os.sched_getscheduler(thread) != os.SCHED_OTHER:
+        return
+    nice = os.getpriority(os.PRIO_PROCESS, thread or threading.get_native_id())
+    flags = 0 if inherited else _RESET_ON_FORK
+    attributes = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, flags, nice, 0, int(length_s * 1e9), 0, 0)
+    ctypes.CDLL(None, use_errno=True).syscall(number, thread, attributes, 0)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,8 +1,9 @@
 """A tool that runs in child processes: what its calls may use, and the work of one."""
 
+import math
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,23 +14,11 @@ from afoot.core.ports import Run, Start, Tool
 from afoot.providers.isolated.child import Shift
 from afoot.providers.isolated.children import Children
 from afoot.providers.isolated.frames import Begin, Limits, Source
-from afoot.providers.isolated.source import source_of
+from afoot.providers.isolated.source import Declared, source_of
 from afoot.providers.options import Options, Settings
 
 CONCURRENCY = max(4, 2 * (os.cpu_count() or 1))  # calls of one isolated tool at once, where nothing is set
 _NAMES = {"cpu_s": "cpu", "memory_bytes": "memory", "open_files": "open_files", "processes": "processes"}
-
-
-class Declared(Protocol):
-    """A function as its author declared it."""
-
-    function: Callable[..., Any]
-    options: Options
-    name: str
-    is_async: bool
-
-    @property
-    def where(self) -> str: ...
 
 
 class IsolatedTool(Struct, frozen=True):
@@ -40,13 +29,17 @@ class IsolatedTool(Struct, frozen=True):
     limits: Limits
     children: Children
     grace_s: float
+    start_s: float
     message_limit: int
 
     def start(self) -> Start | None:
         """What must be up first, if nothing is."""
         if self.children.is_ready(self.source):
             return None
-        return Start(f"starting a child process for {self.name}", lambda: self.children.ready(self.source))
+        return Start(
+            f"starting a child process for {self.name}",
+            lambda: self.children.ready(self.source, self.start_s),
+        )
 
     async def work(self, arguments: Raw, run: Run) -> Result:
         """One call in a child of its own."""
@@ -65,24 +58,26 @@ class IsolatedTool(Struct, frozen=True):
 def isolated(found: Declared, offer: Tool, settings: Settings, children: Children) -> IsolatedTool | None:
     """The tool, if it runs in children: by the settings, its author, or as one that keeps a processor busy.
 
-    Raises TypeError for one that no other process can find.
+    Raises BadTool for one that no other process can find.
     """
     told, options = settings.terms.isolation(offer), found.options
     by_kind = options.get("cpu_bound", False) and not found.is_async
     if not settings.isolation.enabled or not told.get("isolate", options.get("isolate", by_kind)):
         return None
+    limits = settings.terms.settle(offer).limits
     return IsolatedTool(
         found.name,
-        source_of(found.function, f"tool {found.name} ({found.where})"),
+        source_of(found),
         _limits(options, told, settings.isolation),
         children,
-        settings.terms.settle(offer).limits.grace_s,
+        limits.grace_s,
+        limits.start_s,
         settings.message_limit,
     )
 
 
 def _limits(options: Options, told: Mapping[str, float], usual: Isolation) -> Limits:
-    """What a call may use: the nearest setting wins."""
+    """What a call may use: the nearest setting wins. An infinite limit is none."""
     said: Mapping[str, Any] = options
     found = {key: told.get(key, said.get(own, getattr(usual, key))) for key, own in _NAMES.items()}
-    return msgspec.convert(found, Limits)
+    return msgspec.convert({key: 0 if value == math.inf else value for key, value in found.items()}, Limits)

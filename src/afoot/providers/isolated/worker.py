@@ -5,10 +5,9 @@ The loop of this process carries messages alone; the tool runs beside it, so tha
 
 import asyncio
 import ctypes
+import errno
 import logging
-import math
 import os
-import resource
 import signal
 import socket
 import sys
@@ -17,9 +16,11 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from afoot.core.facts import Result
 from afoot.core.isolation import Isolation
@@ -27,7 +28,11 @@ from afoot.errors import AfootError
 from afoot.providers import bars, capture, reporting
 from afoot.providers.context import MESSAGE_LIMIT, current
 from afoot.providers.function import FunctionProvider, FunctionTool
+from afoot.providers.hygiene import plain_text
+from afoot.providers.isolated import children
+from afoot.providers.isolated.footprint import OURS, cpu_s, has_left, limit
 from afoot.providers.isolated.frames import (
+    MOST,
     Begin,
     Cancel,
     Done,
@@ -40,14 +45,13 @@ from afoot.providers.isolated.frames import (
     frame,
 )
 from afoot.providers.isolated.pipe_run import ROOM, Pipe, PipeRun, troubled, whole
-from afoot.providers.isolated.processes import IS_LINUX, cpu_of
 from afoot.providers.loading import load, run_file
 from afoot.providers.options import Settings
 from afoot.providers.reporting import VARIABLE
 
 HERE: Final = Isolation(enabled=False)
-_MOST: Final = 64 * 1024 * 1024
 _TRACE: Final = 16_000  # characters
+_LONGEST: Final = 256 * 1024  # bytes of a report from another process
 
 
 def main(address: str, secret: str, child: int, source: Source) -> None:
@@ -57,18 +61,20 @@ def main(address: str, secret: str, child: int, source: Source) -> None:
     line = socket.socket(socket.AF_UNIX)
     line.connect(address)
     line.sendall(frame(Hello(secret, child, error)))
-    if not error:
+    if error:
+        line.recv(1)  # until the gateway has heard it: the news of an end comes on another way
+    else:
         asyncio.run(_serve(line, tools, os.environ[VARIABLE]))
 
 
 async def _serve(line: socket.socket, tools: list[Callable[..., Any]], reports: str) -> None:
     loop = asyncio.get_running_loop()
-    worker = Worker(tools, loop)
-    loop.add_signal_handler(signal.SIGTERM, worker.interrupt)
     datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     datagrams.bind(reports)
     datagrams.setblocking(False)
-    loop.add_reader(datagrams, worker.relay, datagrams)
+    worker = Worker(tools, loop, datagrams)
+    loop.add_signal_handler(signal.SIGTERM, worker.interrupt)
+    loop.add_reader(datagrams, worker.relay)
     await loop.create_unix_connection(lambda: worker, sock=line)
     await worker.gone.wait()
 
@@ -76,12 +82,14 @@ async def _serve(line: socket.socket, tools: list[Callable[..., Any]], reports: 
 class Worker(asyncio.Protocol):
     """The child's end of the pipe, and the call that runs."""
 
-    def __init__(self, tools: list[Callable[..., Any]], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, tools: list[Callable[..., Any]], loop: asyncio.AbstractEventLoop, datagrams: socket.socket
+    ) -> None:
         self.gone = asyncio.Event()
-        self._loop = loop
+        self._loop, self._datagrams = loop, datagrams
         self._tools, self._limit = tools, MESSAGE_LIMIT
         self._provider = _provider(tools, MESSAGE_LIMIT)
-        self._frames: Frames[ToChild] = Frames(ToChild, _MOST)
+        self._frames: Frames[ToChild] = Frames(ToChild, MOST)
         self._pipe: Pipe | None = None
         self._run: PipeRun | None = None
         self._task: asyncio.Task[None] | None = None
@@ -94,11 +102,14 @@ class Worker(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for said in self._frames.feed(data):
             if isinstance(said, Begin):
-                self._task = self._loop.create_task(self._work(said))
+                assert self._pipe is not None
+                self._run = PipeRun(said, self._pipe)
+                self._task = self._loop.create_task(self._work(said, self._run))
             elif self._run is not None:
                 self._run.hear(said)
                 if isinstance(said, Cancel) and self._task is not None:
-                    self._task.cancel(said.reason)
+                    # Not before it has begun: it would never say that it is over.
+                    self._loop.call_soon(self._task.cancel, said.reason)
 
     def pause_writing(self) -> None:
         if self._pipe is not None:
@@ -111,39 +122,48 @@ class Worker(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         os._exit(0)  # the gateway is gone, or needs this child no more; the keeper clears up
 
-    def relay(self, datagrams: socket.socket) -> None:
-        """What the tool's own processes report; only the newest counts."""
-        with suppress(OSError, ValueError, TypeError):
+    def relay(self) -> None:
+        """What the tool's own processes have reported."""
+        with suppress(OSError):  # there is no more
             while True:
-                said = msgspec.json.decode(datagrams.recv(65_536), type=tuple[Any, Any, Any])
-                if self._run is not None:
-                    self._run.relayed(*said)
+                data = self._datagrams.recv(_LONGEST)
+                with suppress(ValueError):
+                    said = msgspec.json.decode(data, type=tuple[Any, Any, Any])
+                    if self._run is not None:
+                        self._run.relayed(*said)
 
     def interrupt(self) -> None:
         """SIGTERM: whatever Python the tool runs is left by an exception, so that it can clear up."""
         run = self._run
         for thread in threading.enumerate() if run is not None and run.cancelled else ():
-            if thread.name.startswith(("afoot-tool-", "afoot-loop-")) and thread.ident is not None:
+            if thread.name.startswith(OURS) and thread.ident is not None:
                 ident, error = ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
 
-    async def _work(self, begin: Begin) -> None:
-        assert self._pipe is not None
-        pipe, run = self._pipe, PipeRun(begin, self._pipe)
-        self._run = run
-        before = _cpu_s()
-        _limit(begin.limits, before)
-        result, trouble = None, None
+    async def _work(self, begin: Begin, run: PipeRun) -> None:
+        before, threads = cpu_s(), set(threading.enumerate())
         try:
-            result = whole(await self._called(begin, run))
+            limit(begin.limits, before)
+            done = Done(whole(await self._called(begin, run)))
+            limit(Limits(), 0)  # to say what came of it may need more than was left
         except BaseException as error:
-            trouble = _explained(error)
+            limit(Limits(), 0)
+            done = Done(trouble=_explained(error, begin.limits))
+        self.relay()  # before its end, as it was said
         run.is_over, self._run = True, None
         for stream in (sys.__stdout__, sys.__stderr__):
             with suppress(Exception):
                 stream.flush()  # pyrefly: ignore[missing-attribute]
-        pipe.send(Done(result, trouble, round(_cpu_s() - before, 6), _has_children()))
-        pipe.flush()
+        self._finish(replace(done, cpu_s=round(cpu_s() - before, 6), left=has_left(threads)))
+
+    def _finish(self, done: Done) -> None:
+        """Say that the call is over, whatever it gave."""
+        assert self._pipe is not None
+        try:
+            self._pipe.send(done)
+        except Exception as error:
+            self._pipe.send(replace(done, result=None, trouble=_explained(error, Limits())))
+        self._pipe.flush()
 
     async def _called(self, begin: Begin, run: PipeRun) -> Result:
         if begin.message_limit != self._limit:
@@ -168,14 +188,16 @@ class _Quiet:
 def _loaded(source: Source) -> tuple[list[Callable[..., Any]], str]:
     """The tools of the module, or why there are none."""
     for number, name in enumerate(("stdout", "stderr"), 1):
-        stream = open(number, "w", buffering=1, errors="replace", closefd=False)
+        stream = open(number, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
         setattr(sys, f"__{name}__", stream)
         setattr(sys, name, _Quiet(stream))
     capture.install()
     logging.getLogger("afoot").setLevel(logging.CRITICAL)  # what it has to say is said to the call
     os.register_at_fork(after_in_child=_forked)
     try:
-        module = run_file(source.file) if source.file else import_module(source.module)
+        children.is_loading = True
+        module = _run(source.file) if source.file else import_module(source.module)
+        children.is_loading = False
         bars.patch()
         tools = load(module)
         for function in tools:
@@ -183,7 +205,18 @@ def _loaded(source: Source) -> tuple[list[Callable[..., Any]], str]:
             found.own_loop = found.is_async  # the loop here is for messages alone
         return tools, ""
     except Exception as error:
-        return [], str(error) if isinstance(error, AfootError) else f"{type(error).__name__}: {error}"
+        return [], plain_text(
+            str(error) if isinstance(error, AfootError) else f"{type(error).__name__}: {error}"
+        )
+
+
+def _run(file: str) -> ModuleType:
+    """The file as the main module here, by the name under which `multiprocessing` runs it elsewhere."""
+    module = run_file(file, "__mp_main__")
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = (
+        module  # importing `multiprocessing` sets the latter
+    )
+    return module
 
 
 def _forked() -> None:
@@ -199,44 +232,19 @@ def _provider(tools: list[Callable[..., Any]], message_limit: int) -> FunctionPr
     return FunctionProvider(tools, settings=settings)
 
 
-def _explained(error: BaseException) -> Trouble:
+def _explained(error: BaseException, limits: Limits) -> Trouble:
     trouble = troubled(error)
+    if trouble.code == "no_thread" and limits.memory_bytes:
+        return replace(
+            trouble, message=f"{trouble.message}; it may have too little memory (raise memory_bytes)"
+        )
     if isinstance(error, AfootError):
         return trouble
     if isinstance(error, asyncio.CancelledError):
         return Trouble("cancelled", "cancelled", "cancelled")
-    trace = "".join(traceback.format_exception(error))[-_TRACE:]
-    return Trouble(trouble.message, kind=type(error).__name__, trace=trace)
-
-
-def _limit(limits: Limits, spent_s: float) -> None:
-    """The system's own limits, for each process of the call; the keeper looks at all of them together.
-
-    Memory by RLIMIT_DATA, which counts what is written to: address space alone, as RLIMIT_AS has it, is
-    reserved by the hundred gigabytes in some runtimes and means nothing.
-    """
-    wanted = {
-        resource.RLIMIT_DATA if IS_LINUX else resource.RLIMIT_AS: limits.memory_bytes,
-        resource.RLIMIT_NOFILE: limits.open_files,
-        resource.RLIMIT_CPU: math.ceil(spent_s + limits.cpu_s) + 1 if limits.cpu_s else 0,
-    }
-    for what, most in wanted.items():
-        hard = resource.getrlimit(what)[1]
-        soft = hard if not most else most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(what, (soft, hard))
-
-
-def _cpu_s() -> float:
-    """Processor time of this process, and of those it has waited for."""
-    return sum(cpu_of(resource.getrusage(who)) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-
-
-def _has_children() -> bool:
-    if not hasattr(os, "waitid"):
-        return False
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
+    kind = "MemoryError" if isinstance(error, MemoryError) else type(error).__name__
+    text = trouble.message
+    if isinstance(error, OSError) and error.errno == errno.EMFILE and limits.open_files:
+        text += f" (each of its processes may have {limits.open_files}: raise open_files)"
+    trace = plain_text("".join(traceback.format_exception(error))[-_TRACE:])
+    return Trouble(text, kind=kind, trace=trace)

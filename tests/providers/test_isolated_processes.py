@@ -1,0 +1,81 @@
+"""Processes as the system shows them, with the lists of children that Linux may have, and without."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from afoot.providers.isolated import processes
+from tests.providers.isolation import is_dead
+
+PATIENCE_S = 20.0
+# Two below the first one, in another session; the last of them is over, and nobody has waited for it.
+FAMILY = """
+import os, sys, time
+kept = bytearray(b"x") * 50_000_000
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        os._exit(0)
+    print("there", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["with lists", "without"])
+def root(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A process with others below it."""
+    monkeypatch.setattr(processes, "HAS_CHILDREN", request.param and processes.HAS_CHILDREN)
+    process = subprocess.Popen([sys.executable, "-c", FAMILY], stdout=subprocess.PIPE, process_group=0)
+    assert process.stdout is not None
+    process.stdout.readline()
+    below = processes.below(process.pid)
+    yield process.pid
+    for pid in (process.pid, *below):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.stdout.close()
+    process.wait()
+
+
+def happens(what: str, root: int, count: int) -> processes.Usage:
+    """What a family uses once it has so many processes."""
+    end = time.monotonic() + PATIENCE_S
+    while (used := processes.usage(root)).processes != count:
+        assert time.monotonic() < end, f"{what}: {used}"
+        time.sleep(0.01)
+    return used
+
+
+def test_who_descends_from_whom_is_found_in_sessions_of_their_own(root: int) -> None:
+    """G1: and nobody else."""
+    tree = processes.below(root)
+    assert len(tree) == 2 and root not in tree and os.getpid() not in tree
+    assert processes.below(tree[0]) == tree[1:] and processes.process(tree[0]).parent == root
+
+
+def test_a_family_uses_what_all_of_it_use_and_the_dead_count_for_little(root: int) -> None:
+    """G1: time, memory that is shared counts for each at most, processes that live."""
+    used = happens("one is over", root, 2)
+    assert used.cpu_s > 0 and used.memory_bytes > 100_000_000
+    assert processes.process(0) == processes.Process(0, 0.0, 0)
+
+
+def test_memory_that_is_shared_counts_once_before_anybody_is_killed_for_it(root: int) -> None:
+    """G1: two that share fifty megabytes do not have a hundred."""
+    assert processes.is_beyond(root, 40_000_000) and not processes.is_beyond(root, 100_000_000)
+
+
+def test_all_of_a_family_are_killed_and_nobody_else(root: int) -> None:
+    """G1: those in another session, too; whoever starts them goes on."""
+    family = [root, *processes.below(root)]
+    processes.kill_all(root)
+    end = time.monotonic() + PATIENCE_S
+    while not all(map(is_dead, family)):
+        assert time.monotonic() < end
+        time.sleep(0.01)

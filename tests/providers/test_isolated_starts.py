@@ -1,0 +1,162 @@
+"""Child processes that cannot start, or never get ready: every call is told why, and nothing stays."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from msgspec import Raw
+
+from afoot.core.facts import Result
+from afoot.errors import RunnerDied
+from afoot.providers.content import content_of
+from afoot.providers.isolated import processes
+from afoot.providers.isolated.child import Child, Shift
+from afoot.providers.isolated.children import Children
+from afoot.providers.isolated.frames import Begin, Died, Done, Frame, Source
+from afoot.providers.isolated.line import Line
+from tests.providers.double import ScriptedRun, text_of
+from tests.providers.isolation import PATIENCE_S, below_here, command, happens
+from tests.providers.test_isolated_odd_days import odd, said, told
+
+TOOL = """
+import afoot
+
+
+@afoot.tool(isolate=True)
+def one() -> int:
+    return 1
+"""
+# Without an `if __name__ == "__main__":`, which everybody forgets once.
+SCRIPT = """
+import asyncio
+
+
+async def main():
+    async with afoot.Gateway(one) as gateway:
+        call = await gateway.call("one")
+        print(call.end.outcome, call.end.failure and call.end.failure.message)
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with one tool."""
+    made = tmp_path / "tools.py"
+    made.write_text(TOOL)
+    return made
+
+
+async def test_a_long_path_to_temporary_files_is_gone_around(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G1: the path of a socket has a hundred bytes."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    async with odd(file) as gateway:
+        assert await said(gateway, "one") == "1"
+
+
+@pytest.mark.parametrize(
+    ("python", "words"), [("/nowhere/python", "No such file"), ("/bin/false", "exit code 1")]
+)
+async def test_a_keeper_that_cannot_start_is_told_at_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch, python: str, words: str
+) -> None:
+    """G1: and not when the limit for a start is over."""
+    monkeypatch.setattr(sys, "executable", python)
+    async with odd(file) as gateway:
+        text = await said(gateway, "one")
+        assert text.startswith("start_failed") and "keeper" in text and words in text
+
+
+async def test_a_child_that_died_while_it_was_ready_is_given_to_nobody(file: Path) -> None:
+    """G1: also before its keeper has said so."""
+    async with odd(file) as gateway:
+        assert await said(gateway, "one") == "1"
+        (child,) = gateway.children._all.values()
+        (keeper,) = [pid for pid in below_here() if is_keeper(pid)]
+        (pid,) = processes.below(keeper)
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(pid, signal.SIGKILL)
+        await happens(lambda: child.line is None)
+        call_id = gateway.submit("one")
+        await asyncio.sleep(0)
+        os.kill(keeper, signal.SIGCONT)
+        call = await asyncio.wait_for(gateway.result(call_id), PATIENCE_S)
+        assert told(call) == "1" and call.attempt == 1
+
+
+def is_keeper(pid: int) -> bool:
+    """Whether it is the child of a guard, which is a child of ours."""
+    guard = processes.process(pid).parent
+    is_one = b"isolated.guard" in command(guard) and b"isolated.guard" in command(pid)
+    return is_one and processes.process(guard).parent == os.getpid()
+
+
+def hanging(file: Path, look_s: float) -> Path:
+    """Have children hang that load this file, as long as the file that is given exists."""
+    mark = file.with_name("mark")
+    mark.touch()
+    hang = f"while os.path.exists({str(mark)!r}) and __name__ == '__mp_main__':\n"
+    seen = f"    open({str(mark) + '.seen'!r}, 'w').close()\n    time.sleep({look_s})\n"
+    file.write_text(f"import os, time\n{hang}{seen}{TOOL}")
+    return mark
+
+
+async def test_a_module_that_hangs_is_given_up_and_loaded_again(file: Path) -> None:
+    """G1, C1: the limit of the start is told; what has hung for twice as long is ended."""
+    mark = hanging(file, 600)
+    async with odd(file, start_limit_s=0.5) as gateway:
+        assert "start_limit_s" in await said(gateway, "one")
+        first = next(iter(gateway.children._all.values()))
+        await happens(mark.with_suffix(".seen").exists)
+        mark.unlink()  # but it sleeps on
+        while not first.gone.done():
+            await said(gateway, "one")
+        await happens(lambda: any(one.ready.done() for one in gateway.children._all.values()))
+        assert await said(gateway, "one") == "1"
+
+
+async def test_who_waits_for_a_child_when_all_end_is_told_and_starts_no_other(file: Path) -> None:
+    """G1: nobody would end that one."""
+    hanging(file, 0.01)
+    children = Children()
+    async with children:
+        waiting = asyncio.create_task(children.take(Source("", str(file))))
+        await happens(lambda: children._all)
+    with pytest.raises(RunnerDied, match="the gateway is closing"):
+        await waiting
+    with pytest.raises(RunnerDied, match="the gateway is closing"):
+        await children.take(Source("", str(file)))
+    assert children._nursery is None
+
+
+def test_a_script_that_starts_its_own_tools_is_told_how_not_to(file: Path) -> None:
+    """G1: loaded in a child it would start another, and so on without end."""
+    file.write_text(TOOL + SCRIPT)
+    ran = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert "failed" in ran.stdout and 'below `if __name__ == "__main__":`' in ran.stdout
+    file.write_text(TOOL + SCRIPT.replace("\nasyncio.run", '\nif __name__ == "__main__":\n    asyncio.run'))
+    ran = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ran.stdout == "ok None\n"
+
+
+async def test_what_a_child_said_before_its_end_counts_though_its_end_is_known_first() -> None:
+    """G1: both come on ways of their own."""
+    child, run = Child(1, Source("tools"), list[Frame]().append), ScriptedRun()
+    child.line = Line(lambda line, said: None)
+    working = asyncio.create_task(Shift(child, run, Begin("one", Raw(b"{}"), "c1"), 1.0).work())
+    await asyncio.sleep(0)
+    child.hear(Died(1, 0, cpu_s=2.0))
+    child.hear(Done(Result(content_of("said"))))
+    child.lost("it closed its pipe", is_garbage=False)
+    assert text_of(await working) == "said" and run.cpu_s == 2.0
