@@ -9,6 +9,7 @@ import pytest
 from afoot import Context
 from afoot.changes import Source, read_again
 from afoot.config import Settings, load
+from afoot.errors import BadTool
 from afoot.gateway import MEMORY, Gateway
 from afoot.serve.site import Site
 
@@ -102,3 +103,20 @@ def test_the_restart_limit_of_servers_follows_the_settings(tmp_path: Path) -> No
     file.write_text('[servers.one]\ncommand = "x"\n')
     gateway, _ = asyncio.run(changed(file, 'restart_limit = 7\n[servers.one]\ncommand = "x"\n'))
     assert gateway.servers.restart_limit == 7
+
+
+def test_settings_are_taken_after_a_file_of_tools_was_not(tmp_path: Path) -> None:
+    """C8: the tools are those from before, on the limits of now."""
+    file = tmp_path / "tools.py"
+    one = "import afoot\n@afoot.tool\ndef add() -> None:\n    'Add.'\n"
+    file.write_text(one)
+
+    async def go() -> None:
+        async with Gateway(file, settings=Settings(store=MEMORY)) as gateway:
+            file.write_text(one + one.replace("def add", "def more").replace("tool", "tool(name='add')"))
+            with pytest.raises(BadTool, match="two tools are named add"):
+                gateway.reload()
+            gateway.adopt(Settings(store=MEMORY, idle_s=7))
+            assert [(tool.name, tool.limits.idle_s) for tool in gateway.tools()] == [("add", 7.0)]
+
+    asyncio.run(go())

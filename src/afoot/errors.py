@@ -6,6 +6,7 @@ AfootError
 │   │   └── Ambiguous      several have that name; lists them
 │   ├── Refused            not now: shutting down, queue full, history required
 │   │   └── OverQuota      this caller has used what it may; says when it may again
+│   ├── BadTool            a function that cannot be a tool as it is declared
 │   ├── IllegalFact        the table has no such arrow
 │   └── AlreadyAnswered    somebody answered this question before
 ├── ToolError              it failed; category, code, retryable, retry_after
@@ -57,6 +58,10 @@ class Refused(CallerError):
 
 class OverQuota(Refused):
     """The caller has used what it may use for now; `retry_after` says when it may again."""
+
+
+class BadTool(CallerError, TypeError):
+    """A function cannot be a tool as its author declared it; the text says where it is and what to do."""
 
 
 class IllegalFact(CallerError):

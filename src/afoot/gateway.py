@@ -1,6 +1,5 @@
 """A gateway as a Python program uses it: tools in, calls out, nothing of any wire."""
 
-import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -32,7 +31,7 @@ from afoot.providers.hooks import Hooks
 from afoot.providers.hooks_follow import Echoes
 from afoot.providers.isolated.children import Children
 from afoot.providers.known import Known
-from afoot.providers.loading import load, load_file
+from afoot.providers.loading import load_file, load_module
 from afoot.providers.options import Settings as FunctionSettings
 from afoot.providers.roster import Roster, gather, is_server
 from afoot.providers.servers import Servers
@@ -73,6 +72,7 @@ class Gateway:
         self._stack.push_async_exit(self.children)
         self._functions: list[Callable[..., Any]] = []
         self.lock: StoreLock | None = None
+        self._history: SqliteJournal | None = None
         self._library: Library | None = None
         self._roster = Roster()
         self.bare = False  # whether it may have nothing to serve yet
@@ -100,22 +100,28 @@ class Gateway:
             await self._hooked()
             await self._stack.enter_async_context(telemetry(self.settings.otel, self.engine))
             await self._stack.enter_async_context(self.engine)
-            await self._stack.enter_async_context(Retention(self.engine, lambda: self.settings.retain))
+            await self._stack.enter_async_context(Retention(self.engine, lambda: self.settings))
             await self._remember()
             await recover(self.engine)
-        except BaseException:
-            await self._stack.aclose()
+        except BaseException as error:
+            await self.__aexit__(type(error))
             raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self.lock is not None:  # what failed before any call leaves no history
+            self.lock.undo = lambda: not (self._history and self._history.position)
         await self._stack.aclose()
 
     def reload(self) -> None:
         """Read the targets again; calls in flight finish on the old code. Raises CallerError."""
         files = [one for one in self.targets if not is_server(one) and not is_plugin(one)]
-        self._functions = [found for target in files for found in _functions(target)]
-        self._offer()
+        before, self._functions = self._functions, [one for target in files for one in _functions(target)]
+        try:
+            self._offer()
+        except CallerError:
+            self._functions = before
+            raise
 
     def adopt(self, settings: Settings) -> list[str]:
         """Take other settings for calls to come; gives the changed ones that need a new start.
@@ -232,7 +238,8 @@ class Gateway:
         path = Path(self.settings.store) if self.settings.store else home() / "calls.db"
         self.lock = self._stack.enter_context(StoreLock(path))
         durable = "full" if self.settings.durable == "full" else "normal"
-        return await self._stack.enter_async_context(SqliteJournal(path, durable))
+        self._history = await self._stack.enter_async_context(SqliteJournal(path, durable))
+        return self._history
 
     async def _hooked(self) -> None:
         """Have the hooks follow calls; they see the last ones end, too."""
@@ -286,10 +293,4 @@ def _functions(target: Target) -> list[Callable[..., Any]]:
     name = str(target)
     if isinstance(target, Path) or name.endswith(".py"):
         return load_file(name)
-    try:
-        found = load(importlib.import_module(name))
-    except ImportError as error:
-        raise CallerError(f"cannot load {target}: {error}") from None
-    if not found:
-        raise CallerError(f"no tools in {target}: decorate functions with @afoot.tool")
-    return found
+    return load_module(name)

@@ -3,8 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from afoot.cli import servers, tools
+from afoot.providers.function import FunctionProvider, tool
+from afoot.serve.tools import view
+from tests.providers import isolated_tools
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 
@@ -29,3 +33,18 @@ def test_a_server_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) 
     servers._told(told, False)
     shown = capsys.readouterr().out
     assert "died" in shown and "\x1b" not in shown and "\x07" not in shown
+
+
+def test_what_an_isolated_tool_may_use_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """G1, V2: as its author wrote it; nothing of one that runs in the gateway."""
+
+    @tool(name="plain")
+    def plain() -> None: ...
+
+    provider = FunctionProvider([isolated_tools.greedy, plain])
+    for offer in provider.tools():
+        tools._show(to_builtins(view(offer)))
+    provider.close()
+    isolated, _, rest = capsys.readouterr().out.partition("plain\n")
+    assert "isolated, in a child process: cpu 300 s, memory 400 MB, open_files 1024, processes 64" in isolated
+    assert "isolated" not in rest and "server: local" in rest

@@ -11,7 +11,7 @@ from msgspec import Raw
 from pydantic import BaseModel
 
 from afoot.core.facts import Limits
-from afoot.errors import ToolError
+from afoot.errors import BadTool, ToolError
 from afoot.providers.content import Content, ToolResult
 from afoot.providers.context import Context, current
 from afoot.providers.function import FunctionProvider, FunctionTool, tool
@@ -132,7 +132,9 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
     def other() -> None: ...
 
-    with pytest.raises(ValueError, match=r"named same: .*test_function\.py:\d+ and .*test_function\.py:\d+"):
+    with pytest.raises(
+        BadTool, match=r"named same: .*test_function\.py:\d+ and .*test_function\.py:\d+; give"
+    ):
         FunctionProvider([same, tool(name="same")(other)])
     assert len(FunctionProvider([export, export]).tools()) == 1
 
@@ -142,9 +144,9 @@ def test_bad_names_and_signatures_name_their_place() -> None:
 
     def bad(*all: int) -> None: ...
 
-    with pytest.raises(ValueError, match=r"test_function\.py:\d+: 'a b' is no tool name"):
+    with pytest.raises(BadTool, match=r"test_function\.py:\d+: 'a b' is no tool name"):
         tool(name="a b")(bad)
-    with pytest.raises(TypeError, match=r"tool bad \(.*test_function\.py:\d+\): \*all"):
+    with pytest.raises(BadTool, match=r"tool bad \(.*test_function\.py:\d+\): \*all"):
         FunctionProvider([bad])
 
 
@@ -272,5 +274,5 @@ def test_what_a_tool_says_of_lasting_calls_is_checked(option: str) -> None:
         return ""
 
     said: Any = {option: "perhaps"}
-    with pytest.raises(ValueError, match=f"{option} must be one of"):
+    with pytest.raises(BadTool, match=f"tool work .*{option} must be one of"):
         FunctionProvider([tool(**said)(work)])

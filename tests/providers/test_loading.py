@@ -68,7 +68,7 @@ async def test_a_file_is_read_afresh_and_so_are_its_helpers(folder: Path) -> Non
         ("x = 1", "no tools in"),
         (
             "from afoot.providers.function import tool\n@tool(name='a b')\ndef f(): ...",
-            r"bad\.py, line 2: ValueError",
+            r"bad\.py:2: 'a b' is no tool name",
         ),
     ],
     ids=["raises", "syntax", "exits", "empty", "name"],

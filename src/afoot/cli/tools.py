@@ -7,6 +7,7 @@ from typing import Any
 from afoot.cli.calls import At, Json, dumped, table, width
 from afoot.cli.client import connect, part
 from afoot.cli.typed import described
+from afoot.core.figures import size
 from afoot.observe.terminal import clean, cut
 
 
@@ -108,3 +109,14 @@ def _show(tool: dict[str, Any]) -> None:
     idle += " (once it has reported)" * tool["patient"]
     print(f"  limits: idle {idle}, ceiling {limits['ceiling_s']:g} s, answer {limits['answer_s']:g} s")
     print(f"  server: {clean(tool['server'])}; approval: {tool['approval']}")
+    if (uses := tool.get("isolation")) is not None:
+        print(f"  isolated, in a child process: {', '.join(_uses(uses)) or 'no limits'}")
+
+
+def _uses(limits: dict[str, Any]) -> Iterator[str]:
+    """What a call may use there, by the names of the options that set it."""
+    if limits["cpu_s"]:
+        yield f"cpu {limits['cpu_s']:g} s"
+    if limits["memory_bytes"]:
+        yield f"memory {size(limits['memory_bytes'])}"
+    yield from (f"{key} {limits[key]}" for key in ("open_files", "processes") if limits[key])

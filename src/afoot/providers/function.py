@@ -11,12 +11,12 @@ from typing import Any, Final, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import Raw
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
 from afoot.core.facts import Result
 from afoot.core.ports import Run, Start, Tool, Work
-from afoot.errors import ToolError, UnknownName
+from afoot.errors import BadTool, ToolError, UnknownName
 from afoot.providers import bars, capture
 from afoot.providers.context import Context, current, stop
 from afoot.providers.docstring import parse
@@ -24,7 +24,7 @@ from afoot.providers.isolated.children import Children
 from afoot.providers.isolated.frames import Source
 from afoot.providers.isolated.tool import CONCURRENCY, IsolatedTool, isolated
 from afoot.providers.lane import Lane
-from afoot.providers.options import Options, Settings, approval_of, lasting_of
+from afoot.providers.options import Options, Settings, mistake
 from afoot.providers.output import NO_ANNOTATION, Output
 from afoot.providers.places import OwnLoop, Threads
 from afoot.providers.signature import Signature, hints_of
@@ -73,10 +73,10 @@ class FunctionTool:
         self.own_loop = options.get("own_loop", False)
         self.is_generator = inspect.isasyncgenfunction(function)
         self.is_async = self.is_generator or inspect.iscoroutinefunction(function)
+        if wrong := mistake(options):
+            raise BadTool(f"tool {self.name} ({self.where}): {wrong}")
         if not _NAME.fullmatch(self.name):
-            raise ValueError(
-                f"{self.where}: {self.name!r} is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -"
-            )
+            raise BadTool(f"{self.where}: {self.name!r} is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -")
 
     @property
     def where(self) -> str:
@@ -86,15 +86,15 @@ class FunctionTool:
 
     @cached_property
     def signature(self) -> Signature:
-        """What it takes; raises TypeError naming file, line and parameter."""
+        """What it takes; raises BadTool naming file, line and parameter."""
         try:
             return Signature(self.function, parse(self.function.__doc__), self.options.get("input_schema"))
         except TypeError as error:
-            raise TypeError(f"tool {self.name} ({self.where}): {error}") from error
+            raise BadTool(f"tool {self.name} ({self.where}): {error}") from error
 
     @cached_property
     def output(self) -> Output:
-        """What it gives."""
+        """What it gives; after `signature`, which reads the same annotations and says what is wrong there."""
         annotation = hints_of(self.function).get("return", NO_ANNOTATION)
         return Output(annotation, self.is_generator or inspect.isgeneratorfunction(self.function))
 
@@ -127,22 +127,24 @@ class FunctionTool:
         if "ceiling" in options:
             limits = replace(limits, ceiling_s=options["ceiling"])
         definition = msgspec.json.encode(self.definition())
-        offered = Tool(
+        return Tool(
             name=self.name,
             server=server,
             definition=Raw(definition),
             limits=limits,
             concurrency=options.get("concurrency", 0),
             queue=options.get("queue", settings.queue),
-            approval=approval_of(options),
+            approval=options.get("approval", ""),
             read_only=options.get("read_only", False),
             idempotent=options.get("idempotent", False),
             destructive=options.get("destructive", False),
             lifecycle=options.get("lifecycle", settings.lifecycle),
             requires=options.get("requires", {}),
             digest=hashlib.sha256(definition).hexdigest(),
+            task=options.get("task", ""),
+            on_disconnect=options.get("on_disconnect", "cancel"),
+            join=options.get("join", ""),
         )
-        return lasting_of(offered, options)
 
 
 class FunctionProvider:
@@ -219,12 +221,14 @@ class FunctionProvider:
         if found is None:
             return offer
         self._isolated[function.name] = found
-        return replace(offer, starts=True, concurrency=offer.concurrency or CONCURRENCY)
+        uses, concurrency = asdict(found.limits), offer.concurrency or CONCURRENCY
+        return replace(offer, starts=True, concurrency=concurrency, isolation=uses)
 
     def _add(self, function: FunctionTool) -> None:
         other = self._functions.setdefault(function.name, function)
         if other is not function:
-            raise ValueError(f"two tools are named {function.name}: {other.where} and {function.where}")
+            both = f"two tools are named {function.name}: {other.where} and {function.where}"
+            raise BadTool(f'{both}; give one another name, as @afoot.tool(name="…")')
 
     async def _work(self, function: FunctionTool, args: Args, named: Named, run: Run) -> Result:
         lane = self._lane

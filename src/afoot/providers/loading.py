@@ -1,6 +1,8 @@
 """Tools found in modules and files; a file is read afresh each time, so that it can be reloaded."""
 
+import importlib
 import itertools
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -8,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from afoot.errors import CallerError
+from afoot.errors import BadTool, CallerError
 from afoot.providers.function import FunctionTool
 from afoot.providers.isolated.source import MADE
 
@@ -33,8 +35,28 @@ def load_file(path: str | Path) -> list[Callable[..., Any]]:
     return tools
 
 
-def run_file(path: str | Path) -> ModuleType:
-    """A file as a module. Its folder is importable, and its own helpers are read afresh too.
+def load_module(name: str) -> list[Callable[..., Any]]:
+    """The tools of a module that can be imported; raises CallerError if there is none, or it has no tools."""
+    if not all(part.isidentifier() for part in name.split(".")) or os.path.isfile(name):
+        kinds = {"a folder": os.path.isdir(name), "no Python file": os.path.isfile(name)}
+        what = next((kind for kind, is_so in kinds.items() if is_so), "no name of a module")
+        raise CallerError(f"cannot serve {name!r}: this is {what}; name a file of tools (.py), or a module")
+    try:
+        tools = load(importlib.import_module(name))
+    except (BadTool, KeyboardInterrupt):
+        raise
+    except ImportError as error:
+        raise CallerError(f"cannot load {name}: {error}") from None
+    except BaseException as error:
+        raise CallerError(_where(error, _imported(error) or name)) from error
+    if not tools:
+        raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool")
+    return tools
+
+
+def run_file(path: str | Path, called: str = "") -> ModuleType:
+    """A file as a module, named anew unless it is called something. Its folder is importable, and its own
+    helpers are read afresh too.
 
     Raises CallerError naming file and line if it cannot be run.
     """
@@ -49,14 +71,14 @@ def run_file(path: str | Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     before = set(sys.modules)
-    module = _run(file, source)
+    # A name of its own each time: calls in flight keep the old module, types can be found by theirs.
+    module = _run(file, source, called or f"{MADE}{file.stem}_{next(_numbers)}")
     _brought[file] = {name for name in set(sys.modules) - before if _is_under(sys.modules.get(name), folder)}
     return module
 
 
-def _run(file: Path, source: bytes) -> ModuleType:
-    # A name of its own each time: calls in flight keep the old module, types can be found by theirs.
-    module = ModuleType(f"{MADE}{file.stem}_{next(_numbers)}")
+def _run(file: Path, source: bytes, name: str) -> ModuleType:
+    module = ModuleType(name)
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
     try:
@@ -64,13 +86,13 @@ def _run(file: Path, source: bytes) -> ModuleType:
         exec(compile(source, str(file), "exec"), module.__dict__)
     except BaseException as error:
         del sys.modules[module.__name__]
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt | BadTool):
             raise
         raise CallerError(_where(error, file)) from error
     return module
 
 
-def _where(error: BaseException, file: Path) -> str:
+def _where(error: BaseException, file: Path | str) -> str:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, SyntaxError):
         return (
@@ -80,6 +102,13 @@ def _where(error: BaseException, file: Path) -> str:
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)
     ]
     return f"cannot load {file}, line {lines[-1]}: {what}" if lines else f"cannot load {file}: {what}"
+
+
+def _imported(error: BaseException) -> str:
+    """The file of the module that could not be imported: the last that the import system had run."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    run = [file for before, file in itertools.pairwise(files) if before.startswith("<frozen importlib")]
+    return next((file for file in run[::-1] if not file.startswith("<frozen importlib")), "")
 
 
 def _is_under(module: ModuleType | None, folder: str) -> bool:

@@ -1,14 +1,14 @@
 """What the author of a tool may say of it, and what holds for every function of a provider."""
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+import math
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, TypedDict
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from afoot.core.facts import Limits
 from afoot.core.isolation import Isolation
-from afoot.core.ports import Tool
 from afoot.engine.terms import Terms
 from afoot.providers.context import MESSAGE_LIMIT
 from afoot.providers.places import STUCK_LIMIT
@@ -59,26 +59,59 @@ class Settings(Struct, frozen=True):
     terms: Terms = Terms()
 
 
-_LASTING: dict[str, tuple[str, ...]] = {
-    "task": ("", "forbidden", "optional", "required"),
-    "on_disconnect": ("cancel", "detach"),
-    "join": ("", "same-arguments"),
+_Kind = tuple[str, Callable[[Any], bool]]  # what is allowed, in words; and whether a value is
+
+
+def _words(*words: str) -> _Kind:
+    listed = ", ".join(f'"{word}"' for word in words if word)
+    return f"one of {listed}", lambda said: said in words
+
+
+def _number(said: object) -> bool:
+    return isinstance(said, int | float) and not isinstance(said, bool) and said >= 0
+
+
+def _whole(said: object) -> bool:
+    return isinstance(said, int) and _number(said)
+
+
+_TEXT: Final[_Kind] = "text", lambda said: said is None or isinstance(said, str)
+_FLAG: Final[_Kind] = "True or False", lambda said: isinstance(said, bool)
+_TABLE: Final[_Kind] = "a dict", lambda said: isinstance(said, Mapping)
+_COUNT: Final[_Kind] = "a whole number, 0 or more", _whole
+_MOST: Final[_Kind] = "a whole number (0 is no limit)", lambda said: _whole(said) or said == math.inf
+# By option; where a word may be left out, the empty one stands for that.
+_KINDS: Final[dict[str, _Kind]] = {
+    **dict.fromkeys(("name", "title", "description", "icon"), _TEXT),
+    "idle": (
+        "a number of seconds above 0, or None for no limit",
+        lambda said: said is None or (_number(said) and said > 0),
+    ),
+    "ceiling": ("a number of seconds above 0", lambda said: _number(said) and 0 < said < math.inf),
+    **dict.fromkeys(("concurrency", "queue"), _COUNT),
+    "approval": _words("", "auto", "ask", "off"),
+    **dict.fromkeys(("read_only", "destructive", "idempotent", "open_world"), _FLAG),
+    **dict.fromkeys(("own_loop", "isolate", "cpu_bound"), _FLAG),
+    "cpu": ("a number of seconds (0 is no limit)", _number),
+    "memory": ("a whole number of bytes (0 is no limit)", _MOST[1]),
+    **dict.fromkeys(("open_files", "processes"), _MOST),
+    "lifecycle": _words("off", "stages"),
+    "task": _words("", "forbidden", "optional", "required"),
+    "on_disconnect": _words("cancel", "detach"),
+    "join": _words("", "same-arguments"),
+    **dict.fromkeys(("requires", "input_schema"), _TABLE),
 }
 
 
-def lasting_of(tool: Tool, options: Options) -> Tool:
-    """The tool with what its author says of calls that outlast their requests; raises ValueError."""
-    found = {key: str(options.get(key, offered[0])) for key, offered in _LASTING.items()}
-    for key, said in found.items():
-        if said not in _LASTING[key]:
-            words = ", ".join(f'"{word}"' for word in _LASTING[key] if word)
-            raise ValueError(f"{key} must be one of {words}, not {said!r}")
-    return replace(tool, **found)
-
-
-def approval_of(options: Options) -> str:
-    """What the author says of approval; raises ValueError for what there is not."""
-    said = options.get("approval", "")
-    if said not in ("", "auto", "ask", "off"):
-        raise ValueError(f'approval must be "auto", "ask" or "off", not {said!r}')
-    return said
+def mistake(options: Mapping[str, object]) -> str:
+    """What is wrong with what an author said, or nothing. One wrong letter must not take away a question."""
+    for key, said in options.items():
+        if key not in _KINDS:
+            near = get_close_matches(key, _KINDS, n=1)
+            return f"unknown option {key!r}; " + (
+                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_KINDS)}"
+            )
+        allowed, fits = _KINDS[key]
+        if not fits(said):
+            return f"{key} must be {allowed}, not {said!r}"
+    return ""

@@ -2,7 +2,7 @@
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -41,15 +41,19 @@ class Signature:
             del parameters[self.context]
         for parameter in parameters.values():
             if parameter.kind is parameter.VAR_POSITIONAL:
-                raise TypeError(f"*{parameter.name} cannot be offered: arguments have names")
+                must = f"name each parameter, or take **{parameter.name}"
+                raise TypeError(f"*{parameter.name} cannot be offered: arguments have names; {must}")
         self.is_empty = not parameters and raw is None  # nothing to check
         self.check: Callable[[bytes], BaseModel] | None = None
         if raw is not None:
             self.schema: schemas.Schema = dict(raw)
             self.bind: Callable[[Raw], Bound] = _by_schema(self.schema, parameters)
         else:
-            model = _model(function, parameters, hints, doc)
-            self.schema = _input_schema(model)
+            try:
+                model = _model(function, parameters, hints, doc)
+                self.schema = _input_schema(model)
+            except PydanticUserError as error:
+                raise TypeError(_strange(parameters, hints, error)) from error
             self.bind = _by_model(model, parameters)
             if _is_simple(model, parameters):
                 self.check = model.__pydantic_validator__.validate_json
@@ -63,8 +67,9 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     names = {"Context": Context, **getattr(target, "__globals__", {})}
     try:
         return typing.get_type_hints(target, globalns=names, include_extras=True)
-    except NameError as error:
-        raise TypeError(f"an annotation cannot be resolved: {error}") from error
+    except (NameError, AttributeError, SyntaxError) as error:
+        must = "name what is at the top of its module"
+        raise TypeError(f"an annotation cannot be resolved: {error}; {must}") from error
 
 
 def is_context(annotation: Any) -> bool:
@@ -91,10 +96,19 @@ def _model(
         annotation = schemas.readable(hints.get(name, Any))
         fields[_field_name(at, name)] = _field(parameter, annotation, doc.parameters.get(name))
     config = ConfigDict(extra=extra, arbitrary_types_allowed=False, protected_namespaces=())
-    try:
-        return create_model(getattr(function, "__name__", "tool"), __config__=config, **fields)
-    except PydanticUserError as error:
-        raise TypeError(f"a parameter has a type that JSON cannot give: {error.message}") from error
+    return create_model(getattr(function, "__name__", "tool"), __config__=config, **fields)
+
+
+def _strange(parameters: Iterable[str], hints: Mapping[str, Any], error: PydanticUserError) -> str:
+    """Which parameter it is that has no JSON, and what would have; pydantic tells that to nobody."""
+    for name in parameters:
+        try:
+            schemas.json_schema(schemas.adapter(hints.get(name, Any)), "validation")
+        except PydanticUserError:
+            kind = inspect.formatannotation(hints[name])
+            takes = "take text, numbers, lists, dicts, dataclasses or pydantic models"
+            return f"parameter {name} has a type that JSON cannot give ({kind}); {takes}"
+    return f"the parameters have no JSON schema: {error.message.splitlines()[0]}"
 
 
 def _field(parameter: inspect.Parameter, annotation: Any, said: str | None) -> tuple[Any, Any]:

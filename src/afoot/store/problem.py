@@ -13,7 +13,7 @@ _ADVICE: dict[int, str] = {
     sqlite3.SQLITE_PERM: "it may not be opened: check owner and permissions of the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check that the file and its folder exist and are yours",
     sqlite3.SQLITE_CORRUPT: "the file is damaged: move it away and a new one is made, or restore a copy",
-    sqlite3.SQLITE_NOTADB: "it is no SQLite file: name another file, or move it away and a new one is made",
+    sqlite3.SQLITE_NOTADB: "it is no SQLite file: name another with --store, or move it away for a new one",
     sqlite3.SQLITE_BUSY: "another program is writing to it: close that program",
     sqlite3.SQLITE_LOCKED: "another program is writing to it: close that program",
     sqlite3.SQLITE_IOERR: "the disk did not obey: check it, and the system's log",
