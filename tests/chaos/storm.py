@@ -17,12 +17,14 @@ import pytest
 from tests.chaos.ground import Ground, ground
 from tests.e2e import history
 from tests.e2e.gateway import until
+from tests.e2e.raw import Http, Message, call, frames
 from tests.serve.api import Api
 
 SAFE: Final = ("safe", "boxed_safe", "far_safe")
 UNSAFE: Final = ("unsafe", "boxed_unsafe", "far_unsafe", "narrow")
 LEGAL: Final = {"ok", "uncertain", "lost", "failed", "cancelled"}
 HANDS: Final = 4  # who start calls
+KEY: Final = "dev.afoot/idempotency"
 SETTLE_S: Final = 60.0
 
 
@@ -76,8 +78,9 @@ class Storm:
             with self._lock:
                 self._count += 1
                 tag = f"s{self._count}"
+            make = self._call if dice.random() < 0.6 else self._insist
             try:
-                self._call(dice.choice(SAFE + UNSAFE), tag, round(dice.uniform(0.0, 0.3), 3))
+                make(dice.choice(SAFE + UNSAFE), tag, round(dice.uniform(0.0, 0.3), 3))
             except (OSError, HTTPException, ValueError, KeyError):
                 time.sleep(0.02)  # it was killed under our hands
 
@@ -87,16 +90,35 @@ class Storm:
         answer = api.post("/api/calls", wanted, prefer="respond-async")
         if answer.status != 202:
             return  # it has no room, or is going
-        call = str(answer.body["id"])
+        made = str(answer.body["id"])
         with self._lock:
-            self.told[call] = tool, tag
+            self.told[made] = tool, tag
         end = time.monotonic() + stay_s + 0.5
         while time.monotonic() < end and not self._over.is_set():
-            seen = api.get(f"/api/calls/{call}").body
+            seen = api.get(f"/api/calls/{made}").body
             if seen["outcome"]:
-                self.results[call] = seen["outcome"]
+                self.results[made] = seen["outcome"]
                 return
             time.sleep(0.02)
+
+    def _insist(self, tool: str, tag: str, stay_s: float) -> None:
+        """A client with nothing but a key makes the same request again until it has its answer."""
+        wanted = call(tool, {"tag": tag, "stay_s": stay_s}, **{KEY: tag, "progressToken": 1})
+        while not self._over.is_set():
+            try:
+                with Http(self.place.front.url) as http, http.post(wanted) as response:
+                    answer = frames(response)[-1]
+                break
+            except (OSError, HTTPException, ValueError, IndexError):
+                time.sleep(0.02)  # it was killed under our hands
+        else:
+            return
+        if "result" in answer:
+            result = answer["result"]
+            name = str(result["_meta"]["dev.afoot/call"])
+            with self._lock:
+                self.told[name] = tool, tag
+            self.results[name] = _outcome(result)
 
     def look(self) -> None:
         """What must hold, once everything has ended; fails saying what does not."""
@@ -113,12 +135,15 @@ class Storm:
         except AssertionError:
             return [f"{tool} {call}: was acknowledged, and is lost"]
         begun, outcome = len(self.place.begun(tag)), seen["outcome"]
+        calls = self.place.api.get(f"/api/calls?q=%22{tag}%22").body["calls"]
         said = f"{tool} {call}: {outcome} after {begun} beginnings"
         problems = []
         if outcome not in LEGAL:
             problems.append(f"{said}, which is no end")
         if tool in UNSAFE and begun > 1:
             problems.append(f"{said}, and may not be run twice")
+        if len(calls) != 1:
+            problems.append(f"{said}, and its request made {len(calls)} calls")
         if outcome == "ok" and not any(line.startswith("done") for line in self.place.front.marks(tag)):
             problems.append(f"{said}, and was never done")
         if self.results.get(call, outcome) != outcome:
@@ -131,6 +156,11 @@ class Storm:
         for row in history.rows(self.place.front.store, ""):
             ends[row.outcome or "none"] = ends.get(row.outcome or "none", 0) + 1
         return f"{self.kills} kills, {len(self.told)} calls acknowledged, newest ends: {ends}"
+
+
+def _outcome(result: Message) -> str:
+    """What a caller is told of the end, in one word."""
+    return str(result["content"][0]["text"]).partition(":")[0] if result.get("isError") else "ok"
 
 
 def storm(folder: Path, kills: int, seed: int) -> str:

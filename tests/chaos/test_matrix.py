@@ -1,162 +1,103 @@
-"""Every state of a call, and the death of what it runs on: what was promised, and what is seen (U4, H4)."""
+"""Every state of a call, and the death of what it runs on: what is promised, and what is seen (U4, H4)."""
 
+import re
 from collections.abc import Iterator
-from itertools import count
+from pathlib import Path
 
 import pytest
 
 from tests.chaos.ground import Ground, ground
-from tests.e2e.gateway import until
+from tests.chaos.states import CASES, GATEWAY, RUNNER, Case, Scene
 
-pytestmark = pytest.mark.timeout(120)
-_tags = count(1)
+pytestmark = pytest.mark.timeout(180)
+TABLE = Path(__file__).parents[2] / "docs" / "reasons" / "crashes.md"
+SERVERS = ("asking", "slow")
+GATEWAYS = [(case, tool) for case in CASES for tool in case.gateway]
+Survivors = dict[str, tuple[Scene, str, bool]]
+RUNNERS = [(case, tool) for case in CASES for tool in case.runner]
+
+
+def promised() -> dict[tuple[str, str], str]:
+    """What the table says in bold, by state and by what dies; a cell without has nothing that could die."""
+    rows = [line.strip("|\n ").split(" | ") for line in TABLE.read_text().splitlines() if line[:1] == "|"]
+    heads = rows[0][1:]
+    cells = {(row[0], head): cell for row in rows[2:] for head, cell in zip(heads, row[1:], strict=True)}
+    bold = {where: re.match(r"\*\*(.+?)\*\*", cell) for where, cell in cells.items()}
+    return {where: found[1] for where, found in bold.items() if found}
+
+
+def named(cases: list[tuple[Case, str]]) -> list[str]:
+    """What a test of each is called."""
+    return [f"{case.state.replace(',', '')}: {tool}" for case, tool in cases]
+
+
+def tagged(case: Case, tool: str, death: str) -> str:
+    """What a case's marks are called."""
+    return f"{'g' if death == GATEWAY else 'r'}{CASES.index(case):02}-{tool}"
+
+
+def seen(scene: Scene, call: str, *, was_over: bool = False) -> str:
+    """What became of a call, in the words of the table."""
+    ended = scene.place.ended(call)
+    outcome, attempt, begun = ended["outcome"], ended["attempt"], len(scene.place.begun(scene.tag))
+    if scene.place.api.question(call) is not None:
+        return f"{outcome}, and asks still"
+    if outcome == "ok" and attempt == begun:
+        return (
+            "has its result"
+            if was_over
+            else {1: "runs once", 2: "runs again"}.get(begun, f"begun {begun} times")
+        )
+    if outcome != "ok" and (attempt, begun, ended["failure"]["side_effects"]) == (1, 1, "possible"):
+        return str(outcome)
+    return f"{outcome} at attempt {attempt}, begun {begun} times: {ended['failure']}"
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """One store for all of them."""
-    with ground(tmp_path_factory.mktemp("matrix")) as one:
+    """A gateway whose children and servers are killed, one after the other."""
+    with ground(tmp_path_factory.mktemp("runners"), *SERVERS) as one:
         yield one
 
 
-@pytest.fixture
-def tag() -> str:
-    """What a test's marks are called."""
-    return f"t{next(_tags)}"
+@pytest.fixture(scope="module")
+def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivors]:
+    """A gateway that was killed while there was a call in every state: each by its tag."""
+    with ground(tmp_path_factory.mktemp("gateways"), *SERVERS) as one:
+        scenes = [Scene(one, tool, tagged(case, tool, GATEWAY), GATEWAY) for case, tool in GATEWAYS]
+        calls = [case.begin(scene) for (case, _), scene in zip(GATEWAYS, scenes, strict=True)]
+        over = [one.api.call(call)["outcome"] == "ok" for call in calls]
+        each = zip(scenes, calls, over, strict=True)
+        found = {scene.tag: (scene, call, was_over) for scene, call, was_over in each}
+        one.restart()
+        yield found
 
 
-# The gateway dies
+@pytest.mark.parametrize(("case", "tool"), GATEWAYS, ids=named(GATEWAYS))
+def test_what_is_promised_for_the_death_of_the_gateway_is_seen(
+    survived: Survivors, case: Case, tool: str
+) -> None:
+    """U4, H4, H1: all of them lived at once, and it was killed with `kill -9`."""
+    scene, call, was_over = survived[tagged(case, tool, GATEWAY)]
+    case.after(scene, call)
+    assert seen(scene, call, was_over=was_over) == promised()[case.state, GATEWAY]
 
 
-def test_what_had_not_begun_is_begun_by_the_next_gateway(place: Ground, tag: str) -> None:
-    """U4: queued again, whatever it does; once."""
-    blocker = place.api.start("narrow", tag=f"{tag}-first")
-    place.until_begun(f"{tag}-first")
-    waiting = place.api.start("narrow", tag=tag)
-    until(lambda: place.api.call(waiting)["state"] == "queued", "it to queue")
-    place.restart()
-    place.until_begun(tag)
-    place.let_go(tag)
-    assert (place.ended(waiting)["outcome"], len(place.begun(tag))) == ("ok", 1)
-    assert place.ended(blocker)["outcome"] == "uncertain"  # this one had
+@pytest.mark.parametrize(("case", "tool"), RUNNERS, ids=named(RUNNERS))
+def test_what_is_promised_for_the_death_of_a_child_or_server_is_seen(
+    place: Ground, case: Case, tool: str
+) -> None:
+    """U4, G1: whichever of them it runs on, or would."""
+    scene = Scene(place, tool, tagged(case, tool, RUNNER), RUNNER)
+    call = case.begin(scene)
+    place.kill(place.begun(case.runs_on.format(tag=scene.tag))[-1])
+    case.after(scene, call)
+    assert seen(scene, call) == promised()[case.state, RUNNER]
 
 
-def test_what_waited_for_approval_waits_on(place: Ground, tag: str) -> None:
-    """H4: the question is open again, and the answer has it run, once."""
-    waiting = place.api.start("risky", tag=tag)
-    place.api.asked(waiting)
-    place.restart()
-    assert place.begun(tag) == []
-    place.decide(waiting)
-    place.until_begun(tag)
-    place.let_go(tag)
-    assert (place.ended(waiting)["outcome"], len(place.begun(tag))) == ("ok", 1)
-
-
-@pytest.mark.parametrize("tool", ["safe", "boxed_safe", "far_safe"])
-def test_what_ran_and_is_safe_is_run_again(place: Ground, tag: str, tool: str) -> None:
-    """U4, H4: a second attempt, which the history tells of."""
-    running = place.api.start(tool, tag=tag)
-    place.until_begun(tag)
-    place.restart()
-    place.until_begun(tag, 2)
-    place.let_go(tag)
-    ended = place.ended(running)
-    assert (ended["outcome"], ended["attempt"], len(place.begun(tag))) == ("ok", 2, 2)
-
-
-@pytest.mark.parametrize("tool", ["unsafe", "boxed_unsafe", "far_unsafe"])
-def test_what_ran_and_is_not_safe_is_not(place: Ground, tag: str, tool: str) -> None:
-    """U4: nobody knows what it did, and that is said."""
-    running = place.api.start(tool, tag=tag)
-    place.until_begun(tag)
-    place.restart()
-    ended = place.ended(running)
-    assert (ended["outcome"], ended["failure"]["side_effects"]) == ("uncertain", "possible")
-    place.let_go(tag)
-    assert len(place.begun(tag)) == 1
-
-
-def test_what_asked_and_is_safe_is_told_without_asking_again(place: Ground, tag: str) -> None:
-    """H4, Q1 h: one question, one answer, two attempts."""
-    running = place.api.start("ask_safe", tag=tag)
-    question = place.api.asked(running)["id"]
-    place.restart()
-    assert place.api.asked(running)["id"] == question
-    place.tell(running, "Ada")
-    assert place.ended(running)["outcome"] == "ok"
-    assert [line for line in place.front.marks(tag) if line.startswith("done")][0].startswith("done Ada")
-
-
-def test_what_asked_and_is_not_safe_is_uncertain(place: Ground, tag: str) -> None:
-    """U4: its question is closed with it."""
-    running = place.api.start("ask_unsafe", tag=tag)
-    place.api.asked(running)
-    place.restart()
-    assert place.ended(running)["outcome"] == "uncertain"
-    assert place.api.question(running) is None and len(place.begun(tag)) == 1
-
-
-def test_what_was_being_stopped_is_not_begun_again(place: Ground, tag: str) -> None:
-    """X1, U4: nobody wants it any more; what it did before is not known."""
-    running = place.api.start("stubborn", tag=tag)
-    place.until_begun(tag)
-    assert place.api.post(f"/api/calls/{running}/cancel", {}).status == 202
-    place.front.until_marked(tag, "told")
-    place.restart()
-    ended = place.ended(running)
-    assert (ended["outcome"], ended["failure"]["side_effects"]) == ("cancelled", "possible")
-    assert len(place.begun(tag)) == 1
-
-
-def test_what_had_ended_has_ended(place: Ground, tag: str) -> None:
-    """H1: with its result."""
-    place.let_go(tag)
-    done = place.api.start("unsafe", tag=tag)
-    before = place.ended(done)
-    place.restart()
-    after = place.ended(done)
-    assert (after["outcome"], after["result"]) == ("ok", before["result"])
-    assert len(place.begun(tag)) == 1
-
-
-# What it runs on dies
-
-
-@pytest.mark.parametrize("tool", ["boxed_safe", "far_safe"])
-def test_a_runner_that_dies_under_a_safe_call_is_replaced(place: Ground, tag: str, tool: str) -> None:
-    """U4, G1: child or server, the call goes on with the next."""
-    running = place.api.start(tool, tag=tag)
-    first = place.until_begun(tag)
-    place.kill(first)
-    second = place.until_begun(tag, 2)
-    place.let_go(tag)
-    assert (place.ended(running)["outcome"], first == second) == ("ok", False)
-
-
-@pytest.mark.parametrize("tool", ["boxed_unsafe", "far_unsafe"])
-def test_a_runner_that_dies_under_an_unsafe_call_ends_it(place: Ground, tag: str, tool: str) -> None:
-    """U4, G1: once, and with what may have happened."""
-    running = place.api.start(tool, tag=tag)
-    place.kill(place.until_begun(tag))
-    ended = place.ended(running)
-    assert (ended["outcome"], ended["failure"]["side_effects"]) == ("uncertain", "possible")
-    place.let_go(tag)
-    assert len(place.begun(tag)) == 1
-
-
-def test_a_server_that_dies_while_a_person_decides_is_there_when_they_have(place: Ground, tag: str) -> None:
-    """U4: nothing had begun, so nothing is uncertain."""
-    place.let_go(f"{tag}-before")
-    place.ended(place.api.start("far_safe", tag=f"{tag}-before"))
-    waiting = place.api.start("risky", tag=tag)
-    place.api.asked(waiting)
-    gone = place.begun(f"{tag}-before")[-1]
-    place.kill(gone)
-    # Until its death is known here, a call is sent to it, and then nobody knows what became of that.
-    until(lambda: place.api.get("/api/servers/far").body.get("pid") != gone, "its death to be noticed")
-    place.decide(waiting)
-    place.let_go(tag)
-    assert place.ended(waiting)["outcome"] == "ok"
-    place.let_go(f"{tag}-after")
-    assert place.ended(place.api.start("far_unsafe", tag=f"{tag}-after"))["outcome"] == "ok"
+def test_everything_that_is_promised_is_tried() -> None:
+    """U4: no row of the table is only words, and none is missing."""
+    tried = {(case.state, GATEWAY) for case in CASES} | {
+        (case.state, RUNNER) for case in CASES if case.runner
+    }
+    assert promised().keys() == tried

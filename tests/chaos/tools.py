@@ -111,3 +111,104 @@ def boxed_safe(tag: str, stay_s: float = STAY_S) -> str:
 def boxed_unsafe(tag: str, stay_s: float = STAY_S) -> str:
     """In a child process, and may not."""
     return stay_put(tag, stay_s)
+
+
+@afoot.tool(isolate=True, concurrency=1)
+def boxed_narrow(tag: str, stay_s: float = STAY_S) -> str:
+    """In a child process, one at a time."""
+    return stay_put(tag, stay_s)
+
+
+async def stepped(tag: str, ctx: Context) -> str:
+    """Save how far it is, and begin there the next time."""
+    mark(tag, f"begun from {ctx.resumed_from or 0}")
+    ctx.checkpoint((ctx.resumed_from or 0) + 1)
+    while not is_let_go(tag):
+        ctx.report(message="here")
+        await asyncio.sleep(0.01)
+    mark(tag, "done")
+    return tag
+
+
+@afoot.tool(idempotent=True)
+async def steps(tag: str, ctx: Context) -> str:
+    """May be run again, from where it was."""
+    return await stepped(tag, ctx)
+
+
+@afoot.tool(isolate=True, idempotent=True)
+async def boxed_steps(tag: str, ctx: Context) -> str:
+    """The same in a child process."""
+    return await stepped(tag, ctx)
+
+
+@afoot.tool(isolate=True, idempotent=True)
+async def boxed_ask_safe(tag: str, ctx: Context) -> str:
+    """Asks in a child process, and may be run again."""
+    return await asked(tag, ctx)
+
+
+@afoot.tool(isolate=True)
+async def boxed_ask_unsafe(tag: str, ctx: Context) -> str:
+    """Asks in a child process, and may not."""
+    return await asked(tag, ctx)
+
+
+async def answered(tag: str, ctx: Context) -> str:
+    """Begin, ask, and go on once that is answered."""
+    mark(tag, "begun")
+    told = await ctx.ask("Who?", NAME, key="who")
+    mark(tag, f"told {told.content['name'] if told.content else ''}")
+    while not is_let_go(tag):
+        ctx.report(message="here")
+        await asyncio.sleep(0.01)
+    mark(tag, "done")
+    return tag
+
+
+@afoot.tool(idempotent=True)
+async def told_safe(tag: str, ctx: Context) -> str:
+    """Goes on after an answer, and may be run again."""
+    return await answered(tag, ctx)
+
+
+@afoot.tool(isolate=True, idempotent=True)
+async def boxed_told_safe(tag: str, ctx: Context) -> str:
+    """The same in a child process."""
+    return await answered(tag, ctx)
+
+
+@afoot.tool(isolate=True)
+async def boxed_stubborn(tag: str, ctx: Context) -> str:
+    """Does not stop when it is told to, in a child process."""
+    mark(tag, "begun")
+    while not is_let_go(tag):
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            mark(tag, "told")
+    return tag
+
+
+@afoot.tool(idempotent=True, on_disconnect="detach")
+async def lasting(tag: str, ctx: Context, stay_s: float = STAY_S) -> str:
+    """Runs on for a caller that left."""
+    return await stay(tag, ctx, stay_s)
+
+
+@afoot.tool(isolate=True, idempotent=True, on_disconnect="detach")
+def boxed_lasting(tag: str, stay_s: float = STAY_S) -> str:
+    """The same in a child process."""
+    return stay_put(tag, stay_s)
+
+
+@afoot.tool(idempotent=True, task="optional")
+async def task_safe(tag: str, ctx: Context, stay_s: float = STAY_S) -> str:
+    """May be a task, and may be run again."""
+    return await stay(tag, ctx, stay_s)
+
+
+@afoot.tool(isolate=True, idempotent=True, task="optional")
+def boxed_task_safe(tag: str, stay_s: float = STAY_S) -> str:
+    """The same in a child process."""
+    return stay_put(tag, stay_s)

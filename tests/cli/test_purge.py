@@ -1,6 +1,9 @@
 """`afoot purge` and `export`, with a gateway and without one."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 from tests.cli.conftest import Run, program
 from tests.e2e.gateway import Gateway, serving, until
@@ -24,8 +27,12 @@ def test_calls_go_from_a_running_gateway(run: Run, api: Api) -> None:
 def test_which_calls_must_be_said(run: Run) -> None:
     """H6: exit 2, and nothing goes."""
     nothing: list[str] = []
-    for words in (nothing, ["--all", "--keep", "3"], ["--keep", "-1"], ["--store", "/no/such.db", "--all"]):
+    for words in (
+        nothing, ["--all", "--keep", "3"], ["--keep", "-1"], ["--store", "/no/such.db", "--all"],
+        ["--older", "nan"], ["--older", "inf"], ["--older", "-1"], ["--keep", "some"],
+    ):  # fmt: skip
         assert run("purge", *words).returncode == 2, words
+    assert run("purge", "--keep", "9" * 30).stdout == "0 calls went for good\n"
     assert run("purge", "--call", "nobody00").returncode == 2
 
 
@@ -54,5 +61,32 @@ def test_a_file_that_no_gateway_has_is_purged_and_exported(gateway: Gateway, lon
     )
     lines = program(("export", "--store", store), lone).stdout.splitlines()
     assert {json.loads(line)["call"] for line in lines} == {calls[2]}
+    short = program(("export", calls[2][-8:], "--store", store), lone).stdout
+    assert short.splitlines() == lines and short
     assert program(("purge", "--older", "0", "--store", store), lone).stdout == "1 call went for good\n"
-    assert program(("export", calls[2], "--store", store), lone).stdout == ""
+    for words in (("export", calls[2]), ("purge", "--call", calls[2][-8:])):
+        gone = program((*words, "--store", store), lone)
+        assert (gone.returncode, gone.stdout) == (2, "") and "unknown call" in gone.stderr
+
+
+def test_a_call_that_has_not_ended_stays_in_its_file(gateway: Gateway, lone: dict[str, str]) -> None:
+    """H6: its gateway was killed; what became of it is for the next one to say."""
+    with serving(gateway.folder / "killed") as other:
+        call = Api(other).start("linger", tag="purge-killed")
+        other.until_marked("purge-killed", "started")
+        other.process.kill()
+    for words, code in ((("--call", call), 5), (("--all",), 0)):
+        told = program(("purge", *words, "--store", str(other.store)), lone)
+        assert told.returncode == code, told.stderr
+    assert call in program(("export", "--store", str(other.store)), lone).stdout
+
+
+def test_an_export_that_finds_no_room_says_so(gateway: Gateway, api: Api) -> None:
+    """H6: what was printed is not all, and nobody takes it for that."""
+    api.ended(api.start("add", a=1, b=2))
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "afoot", "export"], stdout=full, stderr=subprocess.PIPE, text=True,
+            timeout=30, check=False, env=gateway.environment,
+        )  # fmt: skip
+    assert done.returncode == 1 and "not all: No space left" in done.stderr and "Traceback" not in done.stderr

@@ -61,7 +61,11 @@ class Http:
         if receive_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.settimeout(WAIT_S)
-        self.socket.connect((parts.hostname, parts.port or 80))
+        try:
+            self.socket.connect((parts.hostname, parts.port or 80))
+        except OSError:
+            self.socket.close()
+            raise
         self._connection.sock = self.socket
         self.session: str | None = None
 

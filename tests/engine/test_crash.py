@@ -16,6 +16,7 @@ from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
 from afoot.engine.submission import Claim
 from afoot.store.memory import MemoryJournal
+from afoot.tables import OWN
 from tests.engine.double import Bench, content, engine_of, facts, form, over
 
 FINDABLE = [
@@ -221,6 +222,33 @@ async def test_a_tool_that_never_comes_back_ends_its_call_too(how: str, outcome:
         await over(engine, live)
     assert live.call.end and live.call.end.outcome == outcome
     assert [type(fact) for fact in facts(live, Finished)] == [Finished]
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "why"),
+    [
+        (b'{"decision":"run"}', "failed", "tool tool is not served here any more"),
+        (b'{"decision":"skip"}', "refused", "the user chose to skip it"),
+    ],
+)
+async def test_a_function_that_is_served_no_more_ends_its_call_with_the_answer(
+    said: bytes, outcome: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """U4, A1: only this gateway could bring it back, so there is nothing to wait for."""
+    monkeypatch.setattr(Bench, "name", OWN)
+    journal = await died(approval="ask", after_s=1, want={"can_ask": True})
+    [call] = await journal.unfinished()
+    async with Engine(journal, Catalog()) as engine:
+        await recover(engine)
+        live = engine[call]
+        await asyncio.sleep(20)
+        assert live.call.open and live.call.end is None
+        engine.answer(f"{call}.1", Answer("accept", Raw(said), "operator"))
+        answered = engine.clock.now()
+        await over(engine, live)
+        assert engine.clock.now() < answered + 1
+    assert live.call.end and live.call.end.failure
+    assert live.call.end.outcome == outcome and why in live.call.end.failure.message
 
 
 async def test_partial_results_of_before_are_still_there() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw, json
+from msgspec.structs import replace
 
 from afoot.core.facts import (
     Answer,
@@ -24,7 +25,7 @@ from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
-from afoot.errors import UnknownName
+from afoot.errors import StoreError, UnknownName
 from afoot.store.memory import MemoryJournal
 from tests.engine.double import Bench, engine_of, facts, form, over, seqs
 
@@ -161,6 +162,34 @@ async def test_a_finished_call_is_remembered_from_the_journal() -> None:
         assert again is not live and again.call.end == live.call.end
         with pytest.raises(UnknownName, match="unknown call 'nothing'"):
             await recall(engine, "nothing")
+
+
+class Damaged(MemoryJournal):
+    """A journal with a call that cannot be read."""
+
+    async def facts(self, call: str, after: int = 0) -> list[Entry]:
+        """Refuse one of them."""
+        if call == "bad":
+            raise StoreError("a fact in it cannot be read")
+        return await super().facts(call, after)
+
+
+async def test_a_call_that_cannot_be_read_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """H4: the gateway starts, says so, and settles the rest, also what was below that call."""
+    journal = Damaged()
+    opened = Opened(1.0, "tool", "bench", "local", Raw(b"{}"))
+    for name, first in {
+        "bad": opened, "below": replace(opened, parent="bad"), "strange": Started(1.0), "good": opened
+    }.items():  # fmt: skip
+        journal.write(Batch([Entry(name, 1, first)]))
+        journal._live.setdefault(name, 1.0)
+    async with Engine(journal, bench()) as engine:
+        await recover(engine)
+        await engine.recorder.recorded()
+        for name in ("good", "below"):
+            assert (await recall(engine, name)).call.end is not None
+    said = [one.getMessage() for one in caplog.records if "cannot be read" in one.getMessage()]
+    assert [line.split()[1] for line in said] == ["bad", "strange"]
 
 
 async def test_a_finished_call_is_left_alone() -> None:

@@ -1,13 +1,16 @@
 """Calls that are kept no longer go by themselves, while others run."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from msgspec import Raw
 
+from afoot.config import Settings
 from afoot.core.ports import Purge, Query, Run
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.retention import DAY_S, LOOK_S, Retention, rules
+from afoot.engine.retention import DAY_S, LOOK_S, Retention, purge, rules
+from afoot.engine.submission import Claim
 from afoot.errors import StoreError
 from afoot.store.memory import MemoryJournal
 from afoot.tables import Retain
@@ -35,7 +38,7 @@ async def called(engine: Engine, times: int) -> list[str]:
 
 async def test_calls_go_by_their_age() -> None:
     """H6: those that ended longer ago than is set."""
-    async with engine_of(works) as engine, Retention(engine, lambda: Retain(days=1.0)):
+    async with engine_of(works) as engine, Retention(engine, lambda: Settings(retain=Retain(days=1.0))):
         old = await called(engine, 3)
         await asyncio.sleep(DAY_S / 2)
         new = await called(engine, 2)
@@ -47,7 +50,7 @@ async def test_calls_go_by_their_age() -> None:
 async def test_so_many_of_the_newest_stay_and_settings_may_change() -> None:
     """H6: what is set counts from the next look on."""
     retain = Retain()
-    async with engine_of(works) as engine, Retention(engine, lambda: retain):
+    async with engine_of(works) as engine, Retention(engine, lambda: Settings(retain=retain)):
         made = await called(engine, 5)
         await asyncio.sleep(2 * LOOK_S)
         assert await ids(engine) == made
@@ -70,9 +73,46 @@ async def test_a_call_that_lives_is_spared() -> None:
         live = engine.submit(Submission("tool", ceiling_s=10))
         await asyncio.sleep(11)
         assert live.call.end is not None and live.call.id in engine
-        found = list(rules(Retain(days=1e-9, calls=1, bytes=1), engine))
+        found = list(rules(Settings(retain=Retain(days=1e-9, calls=1, bytes=1)), engine))
         assert [one.spare for one in found] == [{live.call.id}] * 3
         assert await engine.journal.purge(Purge(keep=0, spare=found[0].spare)) == 0
+
+
+async def test_a_call_that_begins_while_a_purge_goes_on_is_spared_too() -> None:
+    """H6: what lives is asked at each step; nothing may be written to a call that has gone."""
+
+    async def stubborn(run: Run) -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        await asyncio.sleep(2)
+        return ""
+
+    async with engine_of(stubborn) as engine:
+        [rule] = rules(Settings(retain=Retain(calls=1, bytes=0)), engine)
+        live = engine.submit(Submission("tool", ceiling_s=10))
+        later = engine.submit(Submission("tool", ceiling_s=10))
+        await asyncio.sleep(11)
+        assert live.call.end is not None and live.call.id in engine
+        assert await purge(engine.journal, rule) == 0
+        await over(engine, later)
+        assert await purge(engine.journal, rule) == 1
+        assert await ids(engine) == [later.call.id]
+
+
+@pytest.mark.parametrize("claim", [Claim(task=True), Claim(key="k")], ids=["a task", "a key"])
+@pytest.mark.parametrize("retain", [Retain(days=0.01), Retain(calls=1)], ids=["by age", "by count"])
+async def test_what_a_caller_may_still_ask_for_is_spared(claim: Claim, retain: Retain) -> None:
+    """H6, H3, D2: until task_ttl_s after its end; else a key would have it run a second time."""
+    settings = Settings(retain=retain, task_ttl_s=3600)
+    async with engine_of(works) as engine, Retention(engine, lambda: settings):
+        kept = (await over(engine, engine.submit(Submission("tool", claim=claim)))).call.id
+        await called(engine, 2)
+        await asyncio.sleep(1800)
+        newest = await called(engine, 1)
+        await asyncio.sleep(LOOK_S)
+        assert await ids(engine) == [kept, *newest]
+        await asyncio.sleep(1800)
+        assert kept not in await ids(engine)
 
 
 class Failing(MemoryJournal):
@@ -86,7 +126,8 @@ class Failing(MemoryJournal):
 async def test_a_history_that_cannot_be_changed_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     """H6: a bad day ends nothing."""
     journal = Failing()
-    async with engine_of(works, journal=journal) as engine, Retention(engine, lambda: Retain(calls=1)):
+    retain = Settings(retain=Retain(calls=1))
+    async with engine_of(works, journal=journal) as engine, Retention(engine, lambda: retain):
         await called(engine, 2)
         await asyncio.sleep(2 * LOOK_S + 1)
     said = [one.message for one in caplog.records if "stay for now" in one.message]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from afoot.core.facts import Fact, Finished, Reading, Released, Sample, Started
+from afoot.core.facts import Fact, Finished, Opened, Reading, Released, Sample, Started
 from afoot.core.ports import Batch, Journal, Purge, Query, Row
 from tests.store.conftest import Opener
 from tests.store.sample import entries, opened, row, write
@@ -17,11 +17,11 @@ def over(call: str, at: float, took_s: float = 1.0, parent: str = "", outcome: s
     return replace(line, finished=at + took_s, parent=parent)
 
 
-async def lived(journal: Journal, line: Row) -> None:
+async def lived(journal: Journal, line: Row, first: Opened | None = None) -> None:
     """Write a call from its beginning to its end, with a reading."""
     assert line.finished is not None
     life: list[Fact] = [
-        opened(line.opened),
+        first or opened(line.opened),
         Started(line.opened),
         Finished(line.finished, "ok"),
         Released(line.finished),
@@ -69,6 +69,39 @@ async def test_what_a_rule_means_goes_and_nothing_else(opener: Opener, rule: Pur
             assert len(await journal.facts(call)) == 4 * (call in stay)
             assert len(await journal.samples(call)) == (call in stay)
         assert {entry.call for _, entry in await journal.since(0)} == set(stay)
+
+
+async def test_the_newest_are_those_that_came_last_whatever_a_clock_said(opener: Opener) -> None:
+    """H6, C1: the clock was set back by a day; what is new since then is not the first to go."""
+    async with opener() as journal:
+        for n in range(4):
+            await lived(journal, over(f"before{n}", 90_000.0 + n))
+        for n in range(3):
+            await lived(journal, over(f"after{n}", 3_600.0 + n))
+        assert await purged(journal, Purge(keep=4)) == 3
+        assert await left(journal) == ["after0", "after1", "after2", "before3"]
+
+
+@pytest.mark.parametrize("rule", [Purge(before=9.0, claimed=4.0), Purge(keep=1, claimed=4.0)])
+async def test_what_a_caller_may_ask_for_goes_once_its_time_is_over(opener: Opener, rule: Purge) -> None:
+    """H6, H3, D2: tasks and calls with a key, by their end; others go as ever."""
+    async with opener() as journal:
+        for n in range(1, 6):
+            await lived(journal, over(f"task{n}", float(n)), replace(opened(float(n)), task=True))
+            await lived(journal, over(f"key{n}", n + 0.2), replace(opened(n + 0.2), key="k"))
+            await lived(journal, over(f"any{n}", n + 0.4))
+        await lived(journal, over("last", 100.0))
+        assert await purged(journal, rule) == 9
+        spared = [f"{kind}{n}" for n in (3, 4, 5) for kind in ("task", "key")]
+        assert await left(journal) == [*spared, "last"]
+        assert await purged(journal, Purge(keep=1)) == 6  # whoever says so means these too
+
+
+async def test_a_number_may_be_larger_than_any_history(opener: Opener) -> None:
+    """H6: nothing goes, and nothing breaks."""
+    async with opener() as journal:
+        await lived(journal, over("a", 1.0))
+        assert await purged(journal, Purge(keep=10**30)) == 0
 
 
 async def test_a_call_that_lives_never_goes(opener: Opener) -> None:

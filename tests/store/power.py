@@ -7,6 +7,7 @@ likes. A file that was made or removed may be there or not until its folder was 
 
 import _sqlite3
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import (
@@ -156,9 +157,7 @@ class Disk:
 def noted(folder: Path) -> Iterator[Disk]:
     """Note what SQLite does in a folder from now on; all of it must be closed before the end of the block."""
     disk = Disk(folder)
-    library = CDLL(_sqlite3.__file__)
-    if not hasattr(library, "sqlite3_vfs_register"):
-        pytest.skip("the SQLite of this Python lets nobody below it")
+    library = sqlite()
     library.sqlite3_vfs_find.restype = POINTER(_Layer)
     library.sqlite3_vfs_register.argtypes = (POINTER(_Layer), c_int)
     below: _Layer = library.sqlite3_vfs_find(None).contents
@@ -171,6 +170,18 @@ def noted(folder: Path) -> Iterator[Disk]:
         yield disk
     finally:
         library.sqlite3_vfs_unregister(byref(above))
+
+
+def sqlite() -> CDLL:
+    """The SQLite that `sqlite3` uses: behind its module, or in Python itself where that is built in."""
+    for place in (getattr(_sqlite3, "__file__", None), None):
+        library = CDLL(place)
+        if hasattr(library, "sqlite3_vfs_register"):
+            return library
+    pytest.fail(
+        f"{sys.executable} hides its SQLite, so that no power cut can be tried; run this with a Python whose"
+        " sqlite3 is linked to a shared library, as that of a system is"
+    )
 
 
 class _Opening:

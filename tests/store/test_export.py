@@ -2,8 +2,8 @@
 
 import json
 
-from afoot.core.facts import Started
-from afoot.core.ports import Journal
+from afoot.core.facts import Finished, Started
+from afoot.core.ports import Journal, Purge
 from afoot.store import export
 from tests.store.conftest import Opener
 from tests.store.contract_purge import lived, over
@@ -30,6 +30,25 @@ async def test_calls_come_one_after_another_with_all_that_is_known(opener: Opene
         ]  # fmt: skip
         assert await told(journal, "a") == [one for one in found if one["call"] == "a"]
         assert await told(journal, "nobody") == []
+
+
+async def test_a_call_that_ends_meanwhile_is_told_once_and_to_its_end(opener: Opener) -> None:
+    """H6: it lived when the export began; another was purged, and is in no part there."""
+    async with opener() as journal:
+        await write(journal, *entries("live", [opened(0.0), Started(0.5)]))
+        for n in range(3):
+            await lived(journal, over(f"c{n}", float(n)))
+        pieces = export.lines(journal)
+        text = await anext(pieces)
+        await write(journal, *entries("live", [Finished(9.0, "ok")], 3), over("live", 0.0))
+        assert await journal.purge(Purge(calls=["c1"])) == 1
+        text += b"".join([piece async for piece in pieces])
+        calls = [json.loads(line)["call"] for line in text.splitlines()]
+        assert [(call, calls.count(call)) for call in dict.fromkeys(calls)] == [
+            ("c2", 5),
+            ("c0", 5),
+            ("live", 3),
+        ]
 
 
 async def test_no_call_is_missing_or_told_twice_where_pages_meet(opener: Opener) -> None:

@@ -1,11 +1,15 @@
 """The list of calls: written in lots, complete for whoever looks, and made again after a crash."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import pytest
 from msgspec import Raw
 
-from afoot.core.facts import Entry, Finished, Opened, Reading, Released, Sample, Started
+from afoot.core.facts import Entry, Failure, Finished, Opened, Reading, Released, Reported, Sample, Started
 from afoot.core.ports import Batch, Query, Row
+from afoot.errors import StoreError
 from afoot.store.listing import LOT
 from afoot.store.sqlite import SqliteJournal
 
@@ -35,6 +39,50 @@ async def test_rows_that_a_crash_took_are_made_again(tmp_path: Path) -> None:
     async with SqliteJournal(path) as journal:
         found = await journal.find(Query())
     assert found == [next(iter(batch.rows.values())) for batch in reversed(written)]
+
+
+async def test_a_report_after_the_last_sample_is_how_far_it_came(tmp_path: Path) -> None:
+    """H1, E2: a fact may be newer than every sample."""
+    path = tmp_path / "calls.db"
+    async with SqliteJournal(path) as lost:
+        told = story("c", 1.0)
+        told.entries[2:] = [
+            Entry("c", 3, Reported(1.5, 1, 3.0, 3.0, "all")),
+            Entry("c", 4, Finished(2.0, "ok")),
+        ]
+        lost.write(told)
+        lost._rows.clear()
+    async with SqliteJournal(path) as journal:
+        [found] = await journal.find(Query())
+    assert (found.progress, found.message) == (3.0, "all")
+
+
+async def test_why_a_call_did_not_end_well_is_made_again_too(tmp_path: Path) -> None:
+    """H1, E2: not what it said last, but what went wrong."""
+    path = tmp_path / "calls.db"
+    async with SqliteJournal(path) as lost:
+        told = story("c", 1.0)
+        told.entries[2:] = [Entry("c", 3, Finished(2.0, "failed", None, Failure("the floor gave way")))]
+        lost.write(told)
+        lost._rows.clear()
+    async with SqliteJournal(path) as journal:
+        [found] = await journal.find(Query(text="gave way"))
+    assert (found.progress, found.message) == (2.0, "the floor gave way")
+
+
+async def test_a_damaged_fact_stops_no_gateway(tmp_path: Path) -> None:
+    """H1: its call is in no list that is made again; all others are, and the file opens."""
+    path = tmp_path / "calls.db"
+    async with SqliteJournal(path) as lost:
+        for n in range(3):
+            lost.write(story(f"c{n}", float(n)))
+        lost._rows.clear()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE facts SET body = substr(body, 1, 40) WHERE call = 'c1'")
+    async with SqliteJournal(path) as journal:
+        assert [row.id for row in await journal.find(Query())] == ["c2", "c0"]
+        with pytest.raises(StoreError, match="a fact in it cannot be read"):
+            await journal.facts("c1")
 
 
 async def test_the_list_is_complete_for_whoever_looks(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One gateway per store, and how the second one learns it."""
 
+import errno
 import os
 import signal
 import stat
@@ -31,6 +32,25 @@ def test_a_second_gateway_is_told_who_has_the_store(tmp_path: Path) -> None:
         with pytest.raises(StoreTaken, match=rf"process {os.getpid()} at http://127\.0\.0\.1:1") as caught:
             StoreLock(store).acquire()
         assert (caught.value.pid, caught.value.url) == (os.getpid(), "http://127.0.0.1:1")
+
+
+def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
+    """H1: two names of one file are one lock."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "real" / "history.db")
+    with StoreLock(tmp_path / "real" / "history.db"), pytest.raises(StoreTaken):
+        StoreLock(tmp_path / "link.db").acquire()
+
+
+def test_a_full_disk_is_no_reason_not_to_hold_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H1: only who holds it is not told."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("afoot.store.lock.os.pwrite", full)
+    with StoreLock(tmp_path / "history.db"), pytest.raises(StoreTaken, match="just starting"):
+        StoreLock(tmp_path / "history.db").acquire()
 
 
 def test_a_holder_without_an_address_is_named_by_its_pid(tmp_path: Path) -> None:
@@ -94,8 +114,44 @@ def test_kill_nine_gives_the_store_back(tmp_path: Path) -> None:
         pass
 
 
+def test_what_came_to_nothing_leaves_nothing(tmp_path: Path) -> None:
+    """H1: a store that was there before stays, with what is in it."""
+    store = tmp_path / "history.db"
+    for is_new in (True, False):
+        with StoreLock(store) as lock:
+            store.write_text("made")
+            lock.undo = lambda: True
+        assert list(tmp_path.iterdir()) == ([] if is_new else [store])
+        store.write_text("there")
+
+
+def test_a_lock_that_was_taken_away_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H1: who opened it just before another gave up makes it anew, so that a third finds it."""
+    store, lock = tmp_path / "history.db", tmp_path / "history.db.lock"
+    real = os.open
+
+    def late(path: Path, *more: int) -> int:
+        file = real(path, *more)
+        monkeypatch.undo()
+        lock.unlink()
+        return file
+
+    monkeypatch.setattr("afoot.store.lock.os.open", late)
+    with StoreLock(store), pytest.raises(StoreTaken, match="--store"):
+        StoreLock(store).acquire()
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    """H1: nor is the root, which has no name; nothing is made beside it."""
+    for folder in (tmp_path / "in", Path("/"), Path(".")):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        with pytest.raises(StoreError, match="this is a folder; name a file with --store"):
+            StoreLock(folder).acquire()
+    assert [one.name for one in tmp_path.iterdir()] == ["in"]
+
+
 def test_a_lock_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     """H1: what is wrong, and what to do."""
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="its lock cannot be made"):
+    with pytest.raises(StoreError, match=r"its lock cannot be made .*AFOOT_HOME.*--store"):
         StoreLock(tmp_path / "file" / "history.db").acquire()

@@ -1,5 +1,6 @@
 """Calls that go: the shared contract over every journal, and the file that gets smaller."""
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -8,12 +9,15 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from msgspec import Raw
 
-from afoot.core.facts import Finished, Released, Reported
+from afoot.core.facts import Fact, Finished, Released, Reported
 from afoot.core.ports import Purge, Query
+from afoot.errors import StoreError
 from afoot.store import purging
 from afoot.store.sqlite import SqliteJournal
+from tests.e2e.gateway import until
 from tests.store.contract_purge import *  # noqa: F403
 from tests.store.contract_purge import lived, over, purged
 from tests.store.sample import entries, opened, write
@@ -64,6 +68,79 @@ async def test_the_file_gets_smaller_and_stays_below_its_limit(tmp_path: Path) -
     with closing(sqlite3.connect(path)) as db:
         assert purging.used(db) <= 1_000_000
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def large(journal: SqliteJournal, count: int, size: int) -> None:
+    """Calls with results of this size."""
+    for n in range(count):
+        text = Raw(b'"%s"' % (b"x" * size))
+        life: list[Fact] = [
+            opened(float(n)),
+            Reported(n + 0.1, data=text),
+            Finished(n + 0.5, "ok"),
+            Released(n + 0.5),
+        ]
+        await write(journal, *entries(f"c{n:03}", life), over(f"c{n:03}", float(n), 0.5))
+
+
+async def test_no_more_goes_than_is_too_much(tmp_path: Path) -> None:
+    """H6: one large call over the limit does not cost fifty others."""
+    async with SqliteJournal(tmp_path / "history.db") as journal:
+        await large(journal, 20, 500_000)
+        assert await purged(journal, Purge(most_bytes=9_400_000)) == 2
+
+
+async def test_large_calls_go_in_smaller_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H6: so that whoever writes waits for none of them long; all that was free is given back."""
+    monkeypatch.setattr(purging, "BYTES", 1_000_000)
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        await large(journal, 20, 600_000)
+        assert [await journal.purge(Purge(keep=2)) for _ in range(10)] == [2] * 9 + [0]
+    assert path.stat().st_size < 1_500_000
+
+
+async def test_the_file_gets_smaller_while_its_gateway_runs(tmp_path: Path) -> None:
+    """H6: who has calls go to make room does not have to stop anything."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        await large(journal, 40, 50_000)
+    async with SqliteJournal(path) as journal:
+        assert path.stat().st_size > 2_000_000
+        assert await purged(journal, Purge(keep=0)) == 40
+        await asyncio.to_thread(until, lambda: path.stat().st_size < 200_000, "the file to get smaller", 20.0)
+
+
+async def test_a_purge_that_fails_costs_no_fact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H6, H1: what is written behind it is no part of it."""
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("the disk is full")
+
+    written = 0
+    async with SqliteJournal(tmp_path / "history.db", "full") as journal:
+        await lived(journal, over("a", 1.0))
+        monkeypatch.setattr(purging, "remove", full)
+        going = asyncio.create_task(journal.purge(Purge(keep=0)))
+        while not going.done():
+            written += 1
+            await write(journal, *entries(f"b{written}", [opened()]))
+        with pytest.raises(StoreError, match="the disk is full"):
+            await going
+        assert len(await journal.since(4)) == written >= 1
+
+
+async def test_a_damaged_call_goes_like_any_other(tmp_path: Path) -> None:
+    """H6: it stops neither its own end nor that of those behind it."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        for n in range(3):
+            await lived(journal, over(f"c{n}", float(n)))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE facts SET body = '[{rubbish' WHERE call = 'c0'")
+    async with SqliteJournal(path) as journal:
+        assert await purged(journal, Purge(keep=1)) == 2
+        assert [one.id for one in await journal.find(Query())] == ["c2"]
 
 
 async def test_after_a_new_start_places_go_on(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +63,32 @@ async def test_a_file_of_the_version_before_is_made_one_of_this(tmp_path: Path) 
         assert len(await journal.find(Query())) == 1
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+
+
+class Cramped(sqlite3.Connection):
+    """Has no room for a second copy of the file."""
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        """Refuse what needs one."""
+        if sql == "VACUUM":
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().execute(sql, *values)
+
+
+async def test_an_older_file_without_room_to_be_made_anew_is_used_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """H1, H6: it only gets no smaller; the next start tries again."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        await write(journal, *entries("a", [opened()]))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA auto_vacuum = 0")
+        db.execute("VACUUM")
+    monkeypatch.setattr("afoot.store.schema.sqlite3.connect", partial(sqlite3.connect, factory=Cramped))
+    async with SqliteJournal(path) as journal:
+        assert len(await journal.facts("a")) == 1
+    assert "next try at the next start" in caplog.text
 
 
 async def test_a_file_of_its_own_name_for_memory_is_a_file(

@@ -1,9 +1,12 @@
 """`afoot purge` and `export`: calls that go for good, and the history as lines of JSON (H6)."""
 
+import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +14,7 @@ from cyclopts import Parameter
 
 from afoot.cli.calls import At, Json, dumped
 from afoot.cli.client import CHUNK, connect, part
-from afoot.cli.ending import LOST, REFUSED, USAGE, Stop
+from afoot.cli.ending import FAILED, LOST, REFUSED, USAGE, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from afoot.core.ports import Journal
 
 LONG_S = 600.0  # a long history takes its time
+SHORTEST = 4  # characters of an id that may stand for all of it
 Store = Annotated[Path | None, Parameter(help="the file of a history that no gateway has open")]
 
 
@@ -44,8 +48,8 @@ def purge(
     given = {way: value for way, value in wish.items() if value or (value == 0 and value is not False)}
     if len(given) != 1:
         raise Stop(USAGE, "say which calls: exactly one of --older, --keep, --call, --all")
-    if min(which.older or 0, which.keep or 0) < 0:
-        raise Stop(USAGE, "--older and --keep must not be negative")
+    if not 0 <= (which.older or 0) < inf or (which.keep or 0) < 0:
+        raise Stop(USAGE, "--older and --keep must be numbers, and not negative")
     if store is None:
         told: dict[str, Any] = connect(at).post("/api/purge", given, LONG_S)
     else:
@@ -65,38 +69,82 @@ def export(call: str = "", /, *, store: Store = None, at: At = "", json: Json = 
     if store is not None:
         return _export_file(store, call)
     response = connect(at).open("GET", f"/api/export?call={part(call)}" if call else "/api/export")
+    for piece in _pieces(response):
+        _put(piece)
+    _put(b"")
+    return 0
+
+
+def _pieces(response: HTTPResponse) -> Iterator[bytes]:
+    """What comes from a gateway; raises Stop."""
     try:
         while piece := response.read1(CHUNK):
-            sys.stdout.buffer.write(piece)
-    except HTTPException:
+            yield piece
+    except (HTTPException, OSError):
         raise Stop(LOST, "the gateway broke off: what was printed is not all") from None
-    finally:
-        sys.stdout.buffer.flush()
-    return 0
 
 
 def _purge_file(store: Path, given: dict[str, Any]) -> int:
     from afoot.core.ports import Purge
     from afoot.engine.retention import purge
 
-    if "older_s" in given:
-        rule = Purge(before=time.time() - given["older_s"])
-    else:
-        rule = Purge(calls=[given["call"]]) if "call" in given else Purge(keep=given.get("keep", 0))
-    return _with(store, lambda journal: purge(journal, rule))
+    async def purged(journal: "Journal") -> int:
+        if "older_s" in given:
+            return await purge(journal, Purge(before=time.time() - given["older_s"]))
+        if "call" not in given:
+            return await purge(journal, Purge(keep=given.get("keep", 0)))
+        call = await _meant(journal, given["call"])
+        if call in await journal.unfinished():
+            raise Stop(REFUSED, f"call {call} has not ended; the next gateway on this history settles it")
+        return await purge(journal, Purge(calls=[call]))
+
+    return _with(store, purged)
 
 
 def _export_file(store: Path, call: str) -> int:
     from afoot.store.export import lines
 
     async def written(journal: "Journal") -> int:
-        async for piece in lines(journal, call):
-            sys.stdout.buffer.write(piece)
+        async for piece in lines(journal, await _meant(journal, call) if call else ""):
+            _put(piece)
         return 0
 
     code = _with(store, written)
-    sys.stdout.buffer.flush()
+    _put(b"")
     return code
+
+
+async def _meant(journal: "Journal", name: str) -> str:
+    """The call of this id, or the only one whose id begins or ends so; raises Stop."""
+    from afoot.core.ports import Query
+
+    if await journal.facts(name):
+        return name
+    known = {row.id for row in await journal.find(Query(text=name, limit=1000))}
+    known.update(await journal.unfinished())
+    like = [one for one in known if one.startswith(name) or one.endswith(name)]
+    if len(name) < SHORTEST or not like:
+        raise Stop(USAGE, f"unknown call {name!r}")
+    if len(like) > 1:
+        raise Stop(
+            USAGE, f"{len(like)} calls are called {name!r}; name one of: {', '.join(sorted(like)[:5])}"
+        )
+    return like[0]
+
+
+def _put(piece: bytes) -> None:
+    """Print a piece, an empty one to the end; raises Stop where there is no room for it."""
+    try:
+        sys.stdout.buffer.write(piece)
+        if not piece:
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # whoever read has enough
+    except OSError as error:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else it is tried once more at the end
+        raise Stop(FAILED, f"what was printed is not all: {error.strerror}") from None
 
 
 def _with(store: Path, work: "Callable[[Journal], Coroutine[Any, Any, int]]") -> int:

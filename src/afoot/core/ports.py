@@ -1,6 +1,7 @@
 """What the engine needs of the world, as Protocols: a clock, a journal, providers and their runs."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from math import inf
 from typing import Protocol
 
 from msgspec import Raw, Struct
@@ -48,6 +49,7 @@ class Tool(Struct, frozen=True):
     address: str = ""  # how settings may call it besides: ORIGIN/NAME
     gone: bool = False  # known, so that a call is told why it cannot run; offered no more
     starts: bool = False  # whether what runs it may have to be started first
+    isolation: Mapping[str, float] = {}  # what a call may use in its child process; empty: it has none
     task: str = ""  # forbidden, optional, required; empty: by how long it usually takes
     on_disconnect: str = "cancel"  # or detach: it runs on for nobody
     join: str = ""  # or same-arguments: who asks for the same again gets the call that runs for nobody
@@ -189,6 +191,7 @@ class Purge(Struct, frozen=True):
     keep: int | None = None  # all but so many, the newest
     most_bytes: int | None = None  # the oldest, until the history is no larger
     spare: Set[str] = frozenset()  # these never
+    claimed: float = inf  # tasks, and calls with a key, go only if they ended before
 
 
 class Row(Struct, frozen=True, omit_defaults=True):

@@ -31,13 +31,14 @@ async def admit(engine: "Engine", live: Live) -> None:
         await _slot(engine, live)
         await _ready(engine, live)
         engine.start(live)
-        if engine.write_ahead:
+        # The history says that it waits: a gateway that dies now would have it run a second time.
+        if engine.write_ahead or not live.call.is_safe:
             await engine.recorder.recorded()
     except asyncio.CancelledError:
         engine.end(live, engine.cancelled(live))
     except ToolError as error:
         outcome = "refused" if error.category == "refused" else "failed"
-        engine.end(live, engine.ending(live, outcome, told(error)))
+        engine.end(live, engine.ending(live, outcome, told(live, error)))
     except Exception as error:  # a hook or an author's own check of arguments may raise anything
         engine.end(live, engine.ending(live, "failed", failed(engine, live, error)))
     else:

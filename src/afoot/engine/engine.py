@@ -121,18 +121,18 @@ class Engine:
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
         live = self._live[call.id] = Live(call, tool, want.arguments, dict(want.answers), want.can_ask)
         if want.parent is not None:
-            self.trees.join(live)
+            self.trees.join(live, want.inner)
         try:
             live.provider, live.work = provider, provider.prepare(tool.inner or tool.name, want.arguments)
         except Exception as error:  # an author's own check of arguments may raise anything
             self.recorder.fact(Entry(call.id, 1, opened), live)
             self.end(live, self.ending(live, "failed", failed(self, live, error)))
             return live
-        if is_free and not self.write_ahead:
+        if is_free and not (self.write_ahead or want.claim):
             # Before its first fact: the write then comes right behind the tool's first step, and has it all.
             live.task = self._loop.create_task(supervise(self, live))
         self.recorder.fact(Entry(call.id, 1, opened), live)
-        (self.start if is_free else self.admit)(live)
+        (self.start if is_free and not want.claim else self.admit)(live)
         return live
 
     def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
@@ -222,9 +222,9 @@ class Engine:
             self.cancel(live, "shutdown", reason)
 
     def admit(self, live: Live) -> None:
-        """Bring a call to its start: hooks, approval, slot, and what it runs on."""
-        asks = live.call.opened.approval == "ask" or live.call.questions  # also one that was remembered
-        if not (asks or self.hooks or live.tool.starts) and self.slots.take(live):
+        """Bring a call, new or remembered, to its start: hooks, approval, slot, and what it runs on."""
+        waits = live.call.opened.approval == "ask" or live.call.questions or live.call.opened.key
+        if not (waits or self.hooks or live.tool.starts) and self.slots.take(live):
             self.start(live)
         else:
             live.task = self._loop.create_task(admit(self, live))

@@ -33,7 +33,8 @@ class Recorder:
         self._after: list[Callable[[], object]] = []
         self._ring = Batch()
         self._slow = Batch()  # seen already, and still being written
-        self._forgotten: set[str] = set()  # living calls that fell out of the full ring
+        # Living calls that fell out of the full ring, and whether the history has their beginning.
+        self._forgotten: dict[str, bool] = {}
         self._gap = 0  # how many fell out since the history was last whole
         self._scheduled = False
         self._crowded = False
@@ -51,7 +52,8 @@ class Recorder:
                 call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
                 end.outcome, end.at,
                 latest.progress and float(latest.progress),  # a whole number may be too large for a store
-                latest.total and float(latest.total), latest.message,
+                latest.total and float(latest.total),
+                latest.message if end.failure is None else end.failure.message,  # why, if not well
                 call.started, call.approved if call.questions else opened.approval.replace("ask", "none"),
                 opened.parent or "",
             )  # fmt: skip
@@ -193,17 +195,28 @@ class Recorder:
         ring.samples.extend(batch.samples[: RING - len(ring.samples)])
         ring.rows.update(batch.rows)
         while len(ring.entries) > RING:
-            oldest = ring.entries[0].call
-            self._forgotten.add(oldest)
+            oldest = next((one for one in ring.entries if type(one.fact) is not Finished), None)
+            if oldest is None:
+                break
+            self._forgotten[oldest.call] = oldest.seq > 1
             self._gap += 1
-            ring.entries = [entry for entry in ring.entries if entry.call != oldest]
-            ring.rows.pop(oldest, None)
+            self._ring = ring = self._whole(ring)
 
     def _whole(self, batch: Batch) -> Batch:
-        """The batch without the rest of calls whose beginning fell out: a store has no fragments."""
-        kept = [entry for entry in batch.entries if entry.call not in self._forgotten]
-        rows = {call: row for call, row in batch.rows.items() if call not in self._forgotten}
-        self._forgotten.difference_update(e.call for e in batch.entries if type(e.fact) is Released)
+        """The batch without what fell out: a store has no fragments of calls whose beginning it has not.
+
+        Of a call whose beginning it has the end stays, or the next gateway would run it again.
+        """
+        fell = self._forgotten
+        kept = [
+            one
+            for one in batch.entries
+            if one.call not in fell or (fell[one.call] and type(one.fact) is Finished)
+        ]
+        rows = {call: row for call, row in batch.rows.items() if fell.get(call, True)}
+        for entry in batch.entries:
+            if type(entry.fact) is Released:
+                fell.pop(entry.call, None)
         return Batch(kept, batch.samples, rows)
 
     def _recover(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 
 from msgspec import Raw
 
@@ -13,9 +14,12 @@ from afoot.core.rules import fate
 from afoot.engine.admission import admit
 from afoot.engine.bell import Bell
 from afoot.engine.deadlines import arm
+from afoot.engine.endings import told
 from afoot.engine.engine import Engine
 from afoot.engine.live import BACKLOG, Live
-from afoot.errors import UnknownName
+from afoot.engine.review import decided, refusal
+from afoot.errors import AfootError, StoreError, ToolError, UnknownName
+from afoot.tables import OWN
 
 log = logging.getLogger("afoot.engine")
 
@@ -37,19 +41,39 @@ async def recall(engine: Engine, call_id: str) -> Live:
 
 async def recover(engine: Engine) -> None:
     """Settle the calls of a gateway that died: they are queued again, run again, lost or uncertain (U4)."""
+    fates = Counter[str]()
     for call_id in await engine.journal.unfinished():
-        live = await recall(engine, call_id)
-        engine.adopt(live)
-        call = live.call
-        _rested(call, engine.clock.now())
-        if call.cancel is not None or redacted(call.arguments) or await _is_below(engine, call):
-            _give_up(engine, live)
-        elif call.started is None and _is_asked(call) and call.opened.tool not in engine.catalog.known:
-            live.task = asyncio.create_task(_reunite(engine, live))
-        elif _equip(engine, live) and _may_go_on(engine, live):
-            _go_on(engine, live)
+        try:
+            live = await recall(engine, call_id)
+        except (AfootError, ValueError, KeyError) as error:  # it is damaged, and may not stop all others
+            log.error("call %s of a gateway that died cannot be read: %s", call_id, error)
         else:
-            _give_up(engine, live)
+            engine.adopt(live)
+            await _settle(engine, live)
+            fates[_fated(live.call)] += 1
+    if fates:
+        what = ", ".join(f"{count} {word}" for word, count in fates.most_common())
+        log.warning("calls of the gateway before that had not ended: %s (afoot calls lists them)", what)
+
+
+async def _settle(engine: Engine, live: Live) -> None:
+    call = live.call
+    _rested(call, engine.clock.now())
+    if call.cancel is not None or redacted(call.arguments) or await _is_below(engine, call):
+        _give_up(engine, live)
+    elif call.started is None and _is_asked(call) and call.opened.tool not in engine.catalog.known:
+        live.task = asyncio.create_task(_reunite(engine, live))
+    elif _equip(engine, live) and _may_go_on(engine, live):
+        _go_on(engine, live)
+    else:
+        _give_up(engine, live)
+
+
+def _fated(call: Call) -> str:
+    """What becomes of it, in words."""
+    if call.end is not None:
+        return call.end.outcome
+    return "waiting for an answer" if call.open else "run again" if call.attempt else "queued again"
 
 
 def remembered(entries: list[Entry]) -> Live:
@@ -108,7 +132,7 @@ def _go_on(engine: Engine, live: Live) -> None:
         return
     if call.started is not None:
         live.heard = engine.clock.now() + call.opened.limits.start_s  # a start is no silence of the tool (C1)
-    engine.admit(live)
+    live.task = asyncio.create_task(admit(engine, live))
 
 
 def _give_up(engine: Engine, live: Live) -> None:
@@ -120,10 +144,15 @@ async def _reunite(engine: Engine, live: Live) -> None:
     """A call that waits for a person, and whose tool is not back yet, as that of a page: wait for both."""
     bell = Bell()
     stop = engine.catalog.listen(bell.ring)
+    is_ours = live.call.opened.server == OWN  # nobody but this gateway could bring it back
     try:
         arm(live, engine.clock, engine.tick)
-        while live.call.opened.tool not in engine.catalog.known:
-            await bell.wait()
+        with engine.follow(live, bell.ring, None):
+            while live.call.opened.tool not in engine.catalog.known:
+                if is_ours and not live.call.open:
+                    _miss(engine, live)
+                    return
+                await bell.wait()
     except asyncio.CancelledError:
         engine.end(live, engine.cancelled(live))
         return
@@ -135,10 +164,23 @@ async def _reunite(engine: Engine, live: Live) -> None:
         _give_up(engine, live)
 
 
+def _miss(engine: Engine, live: Live) -> None:
+    """It was answered, and its tool is gone: that is the end of what was approved, too."""
+    said = decided(next(reversed(live.call.answers.values())).answer)
+    error = refusal(live.tool, said)
+    if said.decision in ("run", "always"):
+        error = ToolError.unavailable(f"tool {live.tool.name} is not served here any more", code="tool_gone")
+    outcome = "refused" if error.category == "refused" else "failed"
+    engine.end(live, engine.ending(live, outcome, told(live, error)))
+
+
 async def _is_below(engine: Engine, call: Call) -> bool:
     """Whether a call of ours made it: that one has died too, or calls it anew."""
     parent = call.opened.parent
-    return parent is not None and bool(await engine.journal.facts(parent))
+    try:
+        return parent is not None and bool(await engine.journal.facts(parent))
+    except StoreError:  # it is damaged, so it was ours
+        return True
 
 
 def _close_mirrors(engine: Engine, live: Live) -> None:

@@ -3,14 +3,14 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
 from typing import Self
 
+from afoot.config import Settings
 from afoot.core.ports import Journal, Purge
 from afoot.engine.engine import Engine
 from afoot.errors import StoreError
-from afoot.tables import Retain
 
 LOOK_S = 60.0  # how often it is looked whether some are to go
 PAUSE_S = 0.05  # between two steps, so that whoever writes has its turn
@@ -20,11 +20,11 @@ log = logging.getLogger("afoot.engine")
 
 
 class Retention:
-    """Has calls go by age, count and size, as long as the block lasts; `retain` is what is set now."""
+    """Has calls go by age, count and size, as long as the block lasts; `settings` are those of now."""
 
-    def __init__(self, engine: Engine, retain: Callable[[], Retain]) -> None:
+    def __init__(self, engine: Engine, settings: Callable[[], Settings]) -> None:
         self._engine = engine
-        self._retain = retain
+        self._settings = settings
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -52,7 +52,7 @@ class Retention:
     async def look(self) -> int:
         """Have all go that are to go; how many went. Raises StoreError."""
         count = 0
-        for rule in rules(self._retain(), self._engine):
+        for rule in rules(self._settings(), self._engine):
             count += await purge(self._engine.journal, rule, PAUSE_S)
         return count
 
@@ -64,15 +64,36 @@ def catch_up(engine: Engine) -> None:
         engine.clock.offset = max(engine.clock.offset, ahead)
 
 
-def rules(retain: Retain, engine: Engine) -> Iterator[Purge]:
-    """What the settings mean now. A call that lives is spared, also one that has only just ended."""
-    spare = frozenset(live.call.id for live in engine.calls())
+class Living(Set[str]):
+    """The calls that live, whenever it is looked: a purge may take long, and meanwhile they come and go."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __contains__(self, call: object) -> bool:
+        return isinstance(call, str) and call in self._engine
+
+    def __iter__(self) -> Iterator[str]:
+        return (live.call.id for live in self._engine.calls())
+
+    def __len__(self) -> int:
+        return len(self._engine.calls())
+
+
+def rules(settings: Settings, engine: Engine) -> Iterator[Purge]:
+    """What the settings mean now.
+
+    A call that lives is spared, also one whose end has been told. So is what its caller may still ask for:
+    a task, or a call with a key, which would be run a second time.
+    """
+    retain, now = settings.retain, engine.clock.now()
+    spare, claimed = Living(engine), now - settings.task_ttl_s
     if retain.days:
-        yield Purge(before=engine.clock.now() - retain.days * DAY_S, spare=spare)
+        yield Purge(before=now - retain.days * DAY_S, spare=spare, claimed=claimed)
     if retain.calls:
-        yield Purge(keep=retain.calls, spare=spare)
+        yield Purge(keep=retain.calls, spare=spare, claimed=claimed)
     if retain.bytes:
-        yield Purge(most_bytes=retain.bytes, spare=spare)
+        yield Purge(most_bytes=retain.bytes, spare=spare, claimed=claimed)
 
 
 async def purge(journal: Journal, rule: Purge, pause_s: float = 0.0) -> int:

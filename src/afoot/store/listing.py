@@ -2,6 +2,7 @@
 
 import sqlite3
 
+from msgspec import DecodeError
 from msgspec.structs import astuple
 
 from afoot.core.call import Call, fold
@@ -24,20 +25,26 @@ def unlisted(db: sqlite3.Connection, listed: int) -> dict[str, RowColumns]:
     for (name,) in db.execute(_CALLS, (listed,)).fetchall():
         try:
             call = fold(name, [entry.fact for _, entry in codec.entries(db.execute(_FACTS, (name,)))])
-        except (ValueError, KeyError):
-            continue  # no call of ours tells such a story; its facts can still be read
-        if call.end is not None:
-            samples = codec.samples(db.execute(_LATEST, (name,)))
-            found[name] = astuple(_row(call, samples[0].reading if samples else None))
+            if call.end is not None:
+                found[name] = astuple(_row(call, _latest(db, call)))
+        except (ValueError, KeyError, DecodeError):
+            pass  # no call of ours tells such a story, or it is damaged; it stops nobody else's
     return found
 
 
-def _row(call: Call, latest: Reading | None) -> Row:
+def _latest(db: sqlite3.Connection, call: Call) -> Reading:
+    """How far it came: by its last sample, or by a fact that came later."""
+    samples = codec.samples(db.execute(_LATEST, (call.id,)))
+    found = [one for one in (call.latest, *(sample.reading for sample in samples)) if one is not None]
+    return max(found, key=lambda one: one.at, default=Reading(0.0))
+
+
+def _row(call: Call, reading: Reading) -> Row:
     opened, end = call.opened, call.end
-    reading = latest or call.latest or Reading(0.0)
     return Row(
         call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
         end.outcome if end else None, end.at if end else None,
-        reading.progress, reading.total, reading.message, call.started, call.approved,
+        reading.progress, reading.total,
+        end.failure.message if end and end.failure else reading.message, call.started, call.approved,
         opened.parent or "",
     )  # fmt: skip

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +22,7 @@ class StoreTaken(StoreError):
         where = f" at {url}" if url else ""
         super().__init__(
             f"history {store} belongs to another gateway: {who}{where};"
-            " use that one, stop it, or name another file"
+            " use that one, stop it, or name another file with --store"
         )
 
 
@@ -36,9 +38,11 @@ class StoreLock:
     """
 
     def __init__(self, store: Path | str) -> None:
-        self._store = Path(store)
-        self._path = self._store.with_name(self._store.name + ".lock")
+        self._store = self._real = Path(store)
         self._file: int | None = None
+        self._is_new = False  # whether there was no store yet when it was taken
+        # Whether on release nothing is to stay that was not there before.
+        self.undo: Callable[[], bool] = lambda: False
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -52,12 +56,15 @@ class StoreLock:
     def acquire(self, url: str = "") -> None:
         """Take the store; raises StoreTaken, naming who has it, or StoreError."""
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._real = self._store.resolve()  # a link to it is the same store
+            if self._real.is_dir():
+                raise StoreError(f"history {self._store}: this is a folder; name a file with --store")
+            self._real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(self._beside(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreError(
                 f"history {self._store}: its lock cannot be made ({error.strerror});"
-                " name another file, or change the permissions of its folder"
+                " set AFOOT_HOME to a folder of yours, or name another file with --store"
             ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +73,10 @@ class StoreLock:
             os.close(file)
             pid, where = (holder.pid, holder.url) if holder else (None, None)
             raise StoreTaken(self._store, pid, where or None) from error
-        self._file = file
+        if not _is_at(file, self._beside(".lock")):  # who had it before took it away
+            os.close(file)
+            return self.acquire(url)
+        self._file, self._is_new = file, not self._real.exists()
         self.announce(url)
 
     def announce(self, url: str) -> None:
@@ -74,15 +84,31 @@ class StoreLock:
         if self._file is None:
             raise StoreError(f"history {self._store}: its lock is not held")
         text = json.encode(_Holder(os.getpid(), url))
-        os.pwrite(self._file, text, 0)
-        os.ftruncate(self._file, len(text))
+        with suppress(OSError):  # the disk is full; it is held all the same
+            os.pwrite(self._file, text, 0)
+            os.ftruncate(self._file, len(text))
 
     def release(self) -> None:
-        """Let go. The file stays: removing it could take away a lock that somebody has just got."""
-        if self._file is not None:
-            os.ftruncate(self._file, 0)
-            os.close(self._file)
-            self._file = None
+        """Let go. The lock stays for the next, unless all is to be as it was."""
+        if self._file is None:
+            return
+        if self.undo():
+            for end in ("", "-wal", "-shm") if self._is_new else ():
+                self._beside(end).unlink(missing_ok=True)
+            self._beside(".lock").unlink(missing_ok=True)
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+        self._file = None
+
+    def _beside(self, end: str) -> Path:
+        return self._real.with_name(self._real.name + end)
+
+
+def _is_at(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        return False
 
 
 def _read(file: int) -> _Holder | None:

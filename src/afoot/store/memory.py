@@ -73,7 +73,7 @@ class MemoryJournal:
     async def find(self, query: Query) -> list[Row]:
         """The calls that fit, newest first, at most 1,000."""
         self._check_open()
-        newest = sorted(reversed(self._rows.values()), key=lambda row: row.opened, reverse=True)
+        newest = sorted(self._rows.values(), key=lambda row: (row.opened, row.id), reverse=True)
         return [row for row in newest if self._fits(row, query)][: max(0, min(query.limit, MOST))]
 
     async def unfinished(self) -> list[str]:
@@ -90,7 +90,7 @@ class MemoryJournal:
     async def purge(self, rule: Purge) -> int:
         """Take out the calls that are to go; nobody knows how many bytes memory has."""
         self._check_open()
-        gone = {call for call in self._meant(rule) if call not in rule.spare}
+        gone = {call for call in self._meant(rule) if not self._is_spared(call, rule)}
         self._all = {pos: entry for pos, entry in self._all.items() if entry.call not in gone}
         for table in (self._calls, self._samples, self._rows):
             for call in gone:
@@ -108,13 +108,20 @@ class MemoryJournal:
     def _meant(self, rule: Purge) -> list[str]:
         if rule.calls:
             return [call for call in rule.calls if call in self._calls and call not in self._live]
-        rows = sorted(self._rows.values(), key=lambda row: (row.opened, row.id))
+        rows = [self._rows[call] for call in self._calls if call in self._rows]  # by their place
         if rule.keep is not None:
             rows = rows[: max(0, len(rows) - rule.keep)]
         elif rule.before is None:
             return []
         before = inf if rule.before is None else rule.before
         return [row.id for row in rows if row.finished is not None and max(row.opened, row.finished) < before]
+
+    def _is_spared(self, call: str, rule: Purge) -> bool:
+        first, row = self._calls[call].get(1), self._rows.get(call)
+        if call in rule.spare or first is None or row is None or row.finished is None:
+            return call in rule.spare
+        is_claimed = isinstance(first.fact, Opened) and bool(first.fact.task or first.fact.key)
+        return is_claimed and row.finished >= rule.claimed
 
     def _add(self, entry: Entry) -> None:
         self._last += 1

@@ -1,38 +1,56 @@
 """Calls that go: which ones a rule means, and how they leave an SQLite file, a few at a time (H6)."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec import DecodeError
 
 from afoot.core.facts import Opened
 from afoot.core.ports import Purge
 from afoot.store import codec
+from afoot.store.schema import PAGE
 
 STEP = 50  # calls that go in one transaction, so that nobody who writes waits long
-PAGES = 4096  # given back to the file system after each
+BYTES = 8 * 1024 * 1024  # that go in one, unless one call has more
+LOOKED = 10_000  # calls that are looked at for one; if all of these are spared, none goes
+PAGES = 1024  # given back to the file system after each, besides those that it freed
+MOST = 2**62  # calls; SQLite has no larger number
 
-Gone = tuple[str, float]  # a call, and when it was opened
-
-_OLDEST = "SELECT id, opened FROM calls WHERE finished IS NOT NULL{} ORDER BY opened, id LIMIT ?"
+# By their place: dates are no order, since a clock may have been set back in between.
+_IN_ORDER = "SELECT call FROM facts ORDER BY pos"
+_OLD = "SELECT id FROM calls WHERE opened < ? AND finished < ? ORDER BY opened, id"
+_OVER = "SELECT count(*) FROM (SELECT 1 FROM calls LIMIT ? OFFSET ?)"
 _FIRST = "SELECT pos, call, seq, body FROM facts WHERE call = ? ORDER BY seq LIMIT 1"
+_SIZE = "SELECT coalesce(sum(length(body)), 0) FROM facts WHERE call = ?"
 _POSITION = """INSERT INTO meta VALUES ('position', ?)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
 
 
+class Gone(NamedTuple):
+    """A call that is over; `claimed`: it is a task, or has a key."""
+
+    call: str
+    opened: float
+    finished: float
+    claimed: bool
+    size: int
+
+
 def meant(db: sqlite3.Connection, rule: Purge) -> list[Gone]:
     """The next calls that are to go, oldest first; none: all that should have gone are gone."""
-    if rule.calls:
-        found = [gone for call in rule.calls if (gone := _named(db, call)) is not None]
-    elif rule.before is not None:
-        found = _oldest(db, rule, " AND opened < ? AND finished < ?", rule.before, rule.before)
-    elif rule.keep is not None:
-        newest = "SELECT opened, id FROM calls ORDER BY opened DESC, id DESC LIMIT 1 OFFSET ?"
-        first = db.execute(newest, (rule.keep,)).fetchone()
-        found = _oldest(db, rule, " AND (opened, id) <= (?, ?)", *first) if first else []
-    elif rule.most_bytes is not None and used(db) > rule.most_bytes:
-        found = _oldest(db, rule, "")
-    else:
-        found = list[Gone]()
-    return [gone for gone in found if gone[0] not in rule.spare][:STEP]
+    found, size, most = list[Gone](), 0, BYTES
+    if rule.most_bytes is not None:
+        most = min(BYTES, used(db) - rule.most_bytes)
+    for one in _candidates(db, rule) if most > 0 else ():
+        if one.call in rule.spare or (one.claimed and one.finished >= rule.claimed):
+            continue
+        found.append(one)
+        size += one.size
+        if len(found) == STEP or size >= most:
+            break
+    return found
 
 
 def remove(db: sqlite3.Connection, gone: Sequence[Gone], position: int) -> None:
@@ -40,15 +58,17 @@ def remove(db: sqlite3.Connection, gone: Sequence[Gone], position: int) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
         for table in ("facts", "samples"):
-            db.executemany(f"DELETE FROM {table} WHERE call = ?", [(call,) for call, _ in gone])
-        db.executemany("DELETE FROM calls WHERE opened = ? AND id = ?", [(at, call) for call, at in gone])
+            db.executemany(f"DELETE FROM {table} WHERE call = ?", [(one.call,) for one in gone])
+        listed = [(one.opened, one.call) for one in gone]
+        db.executemany("DELETE FROM calls WHERE opened = ? AND id = ?", listed)
         db.execute(_POSITION, (str(position),))
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-    db.executescript(f"PRAGMA incremental_vacuum({PAGES})")  # `execute` would free one page, and stop
+    pages = PAGES + 2 * sum(one.size for one in gone) // PAGE
+    db.executescript(f"PRAGMA incremental_vacuum({pages})")  # `execute` would free one page, and stop
 
 
 def used(db: sqlite3.Connection) -> int:
@@ -60,14 +80,43 @@ def used(db: sqlite3.Connection) -> int:
     return (pages - free) * size
 
 
-def _oldest(db: sqlite3.Connection, rule: Purge, where: str, *values: object) -> list[Gone]:
-    return list(db.execute(_OLDEST.format(where), (*values, STEP + len(rule.spare))))
+def _candidates(db: sqlite3.Connection, rule: Purge) -> Iterator[Gone]:
+    """The calls that a rule is about, spared ones among them."""
+    if rule.calls:
+        names, most = iter(rule.calls), len(rule.calls)
+    elif rule.before is not None:
+        old = db.execute(_OLD, (rule.before, rule.before))
+        names, most = (str(call) for (call,) in old), LOOKED
+    elif rule.keep is not None:
+        names, most = _in_order(db), db.execute(_OVER, (LOOKED, min(rule.keep, MOST))).fetchone()[0]
+    else:
+        names, most = _in_order(db), LOOKED if rule.most_bytes is not None else 0
+    return islice((one for call in names if (one := _over(db, call)) is not None), most)
 
 
-def _named(db: sqlite3.Connection, call: str) -> Gone | None:
-    """A call of this id, if it is over; its first fact says where it stands in the list."""
+def _in_order(db: sqlite3.Connection) -> Iterator[str]:
+    seen = set[str]()
+    for (call,) in db.execute(_IN_ORDER):
+        if call not in seen:
+            seen.add(call)
+            yield call
+
+
+def _over(db: sqlite3.Connection, call: str) -> Gone | None:
+    """A call of this id, if it is over and in the list; its first fact says where it stands there."""
     if db.execute("SELECT 1 FROM live WHERE call = ?", (call,)).fetchone():
         return None
-    entries = codec.entries(db.execute(_FIRST, (call,)))
-    first = entries[0][1].fact if entries else None
-    return (call, first.at) if isinstance(first, Opened) else None
+    try:
+        entries = codec.entries(db.execute(_FIRST, (call,)))
+    except DecodeError:  # damaged; the list is read for it
+        where, is_claimed = "id = ?", False
+        values: tuple[object, ...] = (call,)
+    else:
+        if not entries or not isinstance(first := entries[0][1].fact, Opened):
+            return None
+        where, values = "opened = ? AND id = ?", (first.at, call)
+        is_claimed = first.task or bool(first.key)
+    row = db.execute(f"SELECT opened, finished FROM calls WHERE {where}", values).fetchone()
+    if row is None or row[1] is None:
+        return None
+    return Gone(call, row[0], row[1], is_claimed, db.execute(_SIZE, (call,)).fetchone()[0])

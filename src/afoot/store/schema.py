@@ -1,5 +1,6 @@
 """The SQLite file itself: its tables, how it is made and opened, and which files are refused."""
 
+import logging
 import os
 import secrets
 import sqlite3
@@ -9,6 +10,7 @@ from afoot.errors import StoreError
 from afoot.store.problem import explained
 
 VERSION = 3
+_log = logging.getLogger(__name__)
 # Measured with 1, 2, 4, 8 KB, a call in two commits: 99, 103, 116, 144 µs alone; 50, 46, 47, 50 among fifty.
 PAGE = 4096
 
@@ -81,7 +83,7 @@ def value(db: sqlite3.Connection, key: str) -> str:
 def _make(path: Path) -> None:
     """An empty file, 0600, in a folder, 0700, unless they are there."""
     if path.is_dir():
-        raise StoreError(f"history {path}: this is a folder; name a file in it")
+        raise StoreError(f"history {path}: this is a folder; name a file with --store")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite gives its side files the permissions of this one.
@@ -89,7 +91,7 @@ def _make(path: Path) -> None:
     except OSError as error:
         raise StoreError(
             f"history {path}: it cannot be made or written ({error.strerror});"
-            " name another file, or change permissions"
+            " name another file with --store, or change permissions"
         ) from error
 
 
@@ -99,12 +101,12 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
     if not tables:
         return
     if not {"meta", "facts", "calls"} <= tables:
-        raise StoreError(f"history {path}: this is another program's database; name another file")
+        raise StoreError(f"history {path}: another program's database; name another file with --store")
     version = value(db, "schema")
     if version != str(VERSION) and version not in _UPGRADES:
         raise StoreError(
             f"history {path}: it has schema {version or 'unknown'}, this afoot knows up to {VERSION};"
-            " use the afoot that wrote it or a newer one, or name another file"
+            " use the afoot that wrote it or a newer one, or name another file with --store"
         )
 
 
@@ -128,4 +130,9 @@ def _settle(db: sqlite3.Connection, path: Path, *, is_full: bool) -> None:
     db.execute("COMMIT")
     if db.execute("PRAGMA auto_vacuum").fetchone()[0] != _GIVES_BACK:
         db.execute(f"PRAGMA auto_vacuum = {_GIVES_BACK}")
-        db.execute("VACUUM")  # once, for a file that was made without
+        try:
+            db.execute("VACUUM")  # once, for a file that was made without
+        except sqlite3.OperationalError as error:  # it needs as much room again, and can wait
+            _log.warning(
+                "history %s: it gets no smaller for now, next try at the next start: %s", path, error
+            )

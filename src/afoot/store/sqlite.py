@@ -63,6 +63,7 @@ class SqliteJournal:
         self._rows: dict[str, RowColumns] = {}  # of the list of calls, not written yet
         self._waiting = 0  # batches in the hands of the thread, as the loop knows
         self._is_broken = False  # one of these failed, so those behind it must fail too
+        self._has_shrunk = False  # by the last step of a purge
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -123,10 +124,12 @@ class SqliteJournal:
         await self._list()
         gone = await self._read(lambda db: purging.meant(db, rule))
         if gone:
-            await self._hand_over(lambda db: purging.remove(db, gone, self.position))
-            self._grown += 8 * PAGE * len(gone)
-            if self._grown >= self._checkpointer.growth:
-                self._grown = self._checkpointer.wake()
+            await self._hand_over(lambda db: purging.remove(db, gone, self.position), is_batch=False)
+            self._grown += 8 * PAGE * len(gone) + 2 * sum(one.size for one in gone)
+        # The file gets smaller only when its log is moved.
+        if self._grown >= self._checkpointer.growth or (self._has_shrunk and not gone):
+            self._grown = self._checkpointer.wake()
+        self._has_shrunk = bool(gone)
         return len(gone)
 
     async def _list(self) -> None:
@@ -202,9 +205,12 @@ class SqliteJournal:
         if self._grown >= self._checkpointer.growth:
             self._grown = self._checkpointer.wake()
 
-    def _hand_over(self, work: Callable[[sqlite3.Connection], None]) -> Awaitable[None]:
+    def _hand_over(
+        self, work: Callable[[sqlite3.Connection], None], *, is_batch: bool = True
+    ) -> Awaitable[None]:
         self._waiting += 1
-        done = asyncio.get_running_loop().run_in_executor(self._write_thread, self._patiently, work)
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._write_thread, self._patiently, work, is_batch)
         done.add_done_callback(self._taken)
         # Whoever stops waiting must not take the batch back: the thread may be in the midst of it.
         return asyncio.shield(done)
@@ -214,7 +220,7 @@ class SqliteJournal:
         if not self._waiting:
             self._is_broken = False
 
-    def _patiently(self, work: Callable[[sqlite3.Connection], None]) -> None:
+    def _patiently(self, work: Callable[[sqlite3.Connection], None], is_batch: bool) -> None:
         """In the thread: write, waiting for another writer if there is one."""
         if self._is_broken:
             raise StoreError(f"history {self.path}: not written, because a batch before it was not")
@@ -225,7 +231,7 @@ class SqliteJournal:
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
                 work(self._writer)
         except (sqlite3.Error, StoreError) as error:
-            self._is_broken = True
+            self._is_broken = self._is_broken or is_batch
             raise error if isinstance(error, StoreError) else explained(error, self.path) from error
         finally:
             self._writer.execute("PRAGMA busy_timeout = 0")

@@ -9,6 +9,7 @@ from afoot.providers.upstream.connection import Connection
 from afoot.wire.jsonrpc import Fault
 
 BACK_OFF_S: Final = (0.5, 30.0)  # between attempts, doubling
+SLACK_S: Final = 0.5  # a call that waits has the same limit, and is told here what is known of the server
 
 
 class Peer:
@@ -83,7 +84,7 @@ class Peer:
     async def _start(self) -> Connection:
         self.state, self.error = "starting", ""  # what ended it before is no reason for this start
         try:
-            async with asyncio.timeout(self._start_s):
+            async with asyncio.timeout(self._start_s - min(SLACK_S, self._start_s / 10)):
                 self.connection = await self._attempts()
         except TimeoutError:
             late = f"it did not answer within {self._start_s:g} s (raise start_s)"

@@ -89,5 +89,6 @@ def _offer(raw: Raw, definition: Definition, server: Server, limits: Limits, nam
         inner=definition.name,
         trusted=server.trust_annotations or is_listed,
         approval=server.approval,
+        starts=True,
     )
     return Offer(tool, bytes(definition.schema), headers.mirrors(bytes(raw)))
