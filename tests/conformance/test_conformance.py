@@ -17,6 +17,7 @@ TASKS: Final = (
     "tasks-mrtr-input", "tasks-request-headers", "tasks-dispatch-and-envelope", "tasks-status-notifications",
     "tasks-required-task-error", "tasks-mrtr-composition",
 )  # fmt: skip
+EMPTY: Final = "tasks-status-notifications"  # the suite has nothing in it yet
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(RUN_S + START_S + STOP_S)]
 
@@ -52,7 +53,11 @@ def test_every_required_scenario_passes(
 def unfit(found: dict[str, list[str]]) -> dict[str, list[str]]:
     """The scenarios about tasks that were not run, or found something; the set itself scores none (H3)."""
     judged = {name: found.get(name, ["not run"]) for name in TASKS}
-    return {name: seen for name, seen in judged.items() if not set(seen) <= {"SUCCESS", "INFO", "SKIPPED"}}
+    return {
+        name: seen
+        for name, seen in judged.items()
+        if set(seen) != ({"SKIPPED"} if name == EMPTY else {"SUCCESS"})
+    }
 
 
 @pytest.mark.parametrize("side", ["server", "client"])

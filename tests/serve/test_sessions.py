@@ -100,7 +100,10 @@ async def test_an_initialize_that_is_wrong_opens_nothing() -> None:
 
 @faked
 async def test_there_are_only_so_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """G3: one more is 503; ending one, or leaving one alone for half an hour, makes room."""
+    """G3: one more is 503; ending one, or leaving one alone for half an hour, makes room.
+
+    H3: who comes back after that finds its session and its tasks, if there is room.
+    """
     monkeypatch.setattr(sessions, "MOST", 2)
     async with site_of(nap) as site:
         web = Web(site)
@@ -116,8 +119,11 @@ async def test_there_are_only_so_many_sessions(monkeypatch: pytest.MonkeyPatch) 
         assert (await web.ask(request("ping"), mcp_session_id=third)).status == 200
         await asyncio.sleep(20)
         await web.shake_hands()
-        assert (await web.ask(request("ping"), mcp_session_id=second)).status == 404
+        assert (await web.ask(request("ping"), mcp_session_id=second)).status == 503
         assert (await web.ask(request("ping"), mcp_session_id=third)).status == 200
+        await web.open("DELETE", mcp_session_id=third).done()
+        assert (await web.ask(request("ping"), mcp_session_id=second)).status == 200
+        assert (await web.ask(request("ping"), mcp_session_id=first)).status == 404
 
 
 @faked

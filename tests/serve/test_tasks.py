@@ -8,8 +8,8 @@ from afoot.core.facts import CancelRequested
 from afoot.core.ports import Run
 from afoot.engine.submission import Claim, Submission
 from afoot.wire.messages import TASKS
-from tests.engine.double import facts, form
-from tests.serve.double import YES, Message, faked, nap, only, question, said, site_of
+from tests.engine.double import Journalist, facts, form, kinds
+from tests.serve.double import YES, Message, faked, nap, now, only, question, said, site_of
 from tests.serve.tasking import ABLE, Asker, ask_first, ask_late, walk
 from tests.serve.wires import Pipe, Web, call
 
@@ -128,6 +128,8 @@ async def test_an_answer_that_does_not_fit_is_told_and_the_question_stays() -> N
         [key] = (await client.get(task))["inputRequests"]
         error = (await client.about("tasks/update", task, inputResponses={key: YES}))["error"]
         assert error["code"] == -32602 and "name" in error["message"]
+        error = (await client.about("tasks/update", task, inputResponses={key: 5}))["error"]
+        assert error["message"] == f"params.inputResponses.{key}: Expected `object`, got `int`"
         assert (await client.get(task))["status"] == "input_required"
 
 
@@ -184,8 +186,10 @@ async def test_a_task_outlives_the_request_that_made_it_and_its_time_after_its_e
     async with site_of(nap, task="optional", settings={"task_ttl_s": 60}) as site:
         client = Asker(site)
         made = (await client.start())["result"]
-        assert made["ttlMs"] is None
-        await asyncio.sleep(69)
+        assert made["ttlMs"] >= 60_000
+        await asyncio.sleep(5)
+        assert (await client.get(made["taskId"]))["ttlMs"] >= 65_000
+        await asyncio.sleep(64)
         assert (await client.get(made["taskId"]))["ttlMs"] == 70_000
         await asyncio.sleep(2)
         error = (await client.about("tasks/get", made["taskId"]))["error"]
@@ -246,3 +250,17 @@ async def test_a_state_that_is_changed_or_somebody_elses_finds_no_task() -> None
         made = [(await client.send(retry))["result"] for _ in range(2)]
         assert {one["taskId"] for one in made} == {only(site).call.id}
         await stranger.close()
+
+
+@faked
+async def test_there_is_no_task_before_it_is_on_record() -> None:
+    """H3, H1: whoever has its id finds it, also after a crash; and so it is with a cancel."""
+    journal = Journalist()
+    journal.delay_s = 1.5
+    async with site_of(walk, journal=journal, task="optional") as site:
+        client, began = Asker(site), now()
+        task = (await client.start())["result"]["taskId"]
+        assert now() - began >= 1.5 and await kinds(journal, task)
+        await client.about("tasks/cancel", task)
+        assert "CancelRequested" in await kinds(journal, task)
+        journal.delay_s = 0.0

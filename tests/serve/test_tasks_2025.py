@@ -10,11 +10,12 @@ from afoot.core.ports import Run
 from afoot.engine.submission import Submission
 from afoot.serve.site import Site
 from afoot.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Fault
+from afoot.wire.messages import Capabilities
 from afoot.wire.tasks import RELATED
 from tests.engine.double import form
-from tests.serve.double import YES, Client, Message, Tape, faked, nap, only, said, site_of
+from tests.serve.double import YES, Client, Message, Tape, faked, nap, only, question, said, site_of
 from tests.serve.tasking import ask_late, walk
-from tests.serve.wires import Pipe, Web, cancelled, hello, request
+from tests.serve.wires import cancelled, hello, request
 
 ASKED: Message = {"name": "tool", "task": {"ttl": 60_000}}
 
@@ -114,21 +115,6 @@ async def test_a_cancel_of_a_wait_leaves_the_task_and_one_of_the_task_ends_it() 
     assert late.value.code == INVALID_PARAMS
 
 
-@faked
-async def test_a_caller_lists_its_own_tasks_and_nothing_else() -> None:
-    """S3, H3: neither plain calls nor those of others; newest first."""
-    async with site_of(nap) as site:
-        client = await shaken(site)
-        first = await start(client, 1)
-        client.put(request("tools/call", {"name": "tool"}, 2))
-        site.engine.submit(Submission("tool", caller="session:2"))
-        await asyncio.sleep(11)
-        second = await start(client, 3)
-        listed = (await client.ask(request("tasks/list"))).result
-    found = mcp_types.ListTasksResult.model_validate(listed).tasks
-    assert [(one.task_id, one.status) for one in found] == [(second, "working"), (first, "completed")]
-
-
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 @faked
 async def test_a_task_of_another_session_is_as_unknown_as_one_that_there_is_not(method: str) -> None:
@@ -143,6 +129,17 @@ async def test_a_task_of_another_session_is_as_unknown_as_one_that_there_is_not(
             assert refused.value.code == INVALID_PARAMS
             told.append(refused.value.message.replace(task, ""))
         assert told[0] == told[1] and only(site).call.cancel is None
+
+
+@pytest.mark.parametrize("task", [[], "x", {"ttl": -1}, {"ttl": "long"}])
+@faked
+async def test_a_task_that_is_asked_for_wrongly_is_told_which_field(task: object) -> None:
+    """E4: before anything runs."""
+    async with site_of(nap) as site:
+        client = await shaken(site)
+        with pytest.raises(Fault, match=r"^params\.task") as refused:
+            await client.ask(request("tools/call", {"name": "tool", "task": task}))
+        assert refused.value.code == INVALID_PARAMS and site.engine.calls() == []
 
 
 @pytest.mark.parametrize(("support", "params"), [("required", {"name": "tool"}), ("forbidden", ASKED)])
@@ -173,37 +170,6 @@ async def test_the_list_of_tools_says_what_may_be_a_task_and_the_welcome_that_th
         with pytest.raises(Fault) as unknown:
             await older.ask(request("tasks/list"))
     assert unknown.value.code == METHOD_NOT_FOUND
-
-
-@faked
-async def test_tasks_are_told_of_on_the_sessions_own_stream() -> None:
-    """H3: notifications/tasks/status, with numbers."""
-    async with site_of(walk) as site:
-        web = Web(site)
-        await web.shake_hands()
-        stream = web.open("GET")
-        await asyncio.sleep(0.1)
-        made = (await web.ask(request("tools/call", ASKED))).messages[0]["result"]["task"]
-        await asyncio.sleep(12)
-        stream.leave()
-        told = [one["params"] for one in (await stream.done()).messages]
-    assert {one["taskId"] for one in told} == {made["taskId"]}
-    assert told[-1]["status"] == "completed"
-    assert told[-1]["_meta"]["dev.afoot/progress"] == {"progress": 10, "total": 10}
-
-
-@faked
-async def test_tasks_are_told_of_on_a_pipe() -> None:
-    """H3: between answers."""
-    async with site_of(walk) as site:
-        pipe = Pipe(site)
-        pipe.put(hello(), {"jsonrpc": "2.0", "method": "notifications/initialized"})
-        await asyncio.sleep(0.1)
-        pipe.put(request("tools/call", ASKED))
-        await asyncio.sleep(12)
-        told = [one for one in pipe.said if one.get("method") == "notifications/tasks/status"]
-        await pipe.close()
-    assert mcp_types.TaskStatusNotification.model_validate(told[-1]).params.status == "completed"
 
 
 @faked
@@ -254,29 +220,45 @@ async def test_an_approval_of_a_task_is_put_to_whoever_waits_for_its_result() ->
     assert tape.result["content"][0]["text"] == "accept {} by session:1"
 
 
+@pytest.mark.parametrize("meta", [{}, {"dev.afoot/idempotency": "k"}])
 @faked
-async def test_a_task_that_nobody_waits_for_asks_on_the_sessions_own_stream() -> None:
-    """Q1, H3: once, with its task; an answer that does not fit is asked for again."""
+async def test_a_tool_that_waits_for_a_call_is_no_task_itself(meta: Message) -> None:
+    """H3, H5: -32601, as its definition declares nothing; the call it means is left alone."""
+    async with site_of(nap) as site:
+        client = await shaken(site)
+        task = await start(client)
+        for name, given in (("afoot_wait", {"call": task}), ("afoot_cancel", {"call": task})):
+            params: Message = {"name": name, "arguments": given, "task": {}, "_meta": meta}
+            with pytest.raises(Fault, match="does not run as a task") as refused:
+                await client.ask(request("tools/call", params, 2))
+            assert refused.value.code == METHOD_NOT_FOUND
+        assert only(site).call.cancel is None
 
-    async def ask(run: Run) -> str:
-        await asyncio.sleep(1)
-        return said(await run.ask(form("name", '{"type":"object","required":["name"]}')))
 
-    async with site_of(ask) as site:
-        web = Web(site)
-        await web.shake_hands(elicitation={})
-        stream = web.open("GET")
-        await asyncio.sleep(0.1)
-        made = (await web.ask(request("tools/call", ASKED))).messages[0]["result"]["task"]
+async def stubborn(run: Run) -> str:
+    """A tool that asks the caller's model, and takes its time to stop."""
+    try:
+        await run.ask(question("sample"))
+    except asyncio.CancelledError:
         await asyncio.sleep(2)
-        waiter = web.post(request("tasks/result", {"taskId": made["taskId"]}, 5))
+        raise
+    return "never"
+
+
+@faked
+async def test_a_task_that_is_being_cancelled_is_cancelled_already_and_still_has_its_result() -> None:
+    """X1, H3: its status is one that stays, so a second cancel is refused; what it asked troubles nobody."""
+    async with site_of(stubborn) as site:
+        client = await shaken(site, sampling={})
+        task = await start(client)
         await asyncio.sleep(1)
-        for n, given in enumerate([YES, {"action": "accept", "content": {"name": "Ada"}}]):
-            asked = [one for one in stream.messages if one.get("method") == "elicitation/create"]
-            assert len(asked) == n + 1 and asked[n]["params"]["_meta"][RELATED]["taskId"] == made["taskId"]
-            await web.ask({"jsonrpc": "2.0", "id": asked[n]["id"], "result": given})
-            await asyncio.sleep(1)
-        [result] = (await waiter.done()).messages
-        stream.leave()
-        await stream.done()
-    assert "Ada" in result["result"]["content"][0]["text"]
+        stopped = await client.ask(request("tasks/cancel", {"taskId": task}, 6))
+        assert stopped.result["status"] == "cancelled" and only(site).call.open
+        with pytest.raises(Fault, match="over already") as late:
+            await client.ask(request("tasks/cancel", {"taskId": task}, 7))
+        assert late.value.code == INVALID_PARAMS
+        client.session.capabilities = Capabilities()
+        tape = wait(client, task)
+        await client.done()
+        assert (await get(client, task))["status"] == "cancelled"
+    assert tape.result["isError"] and "cancelled" in tape.result["content"][0]["text"]

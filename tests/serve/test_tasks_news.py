@@ -2,7 +2,9 @@
 
 import asyncio
 
+from afoot.core.ports import Run
 from afoot.engine.submission import Submission
+from afoot.serve.tasks_news import BIG
 from tests.serve.double import faked, nap, only, site_of
 from tests.serve.tasking import ABLE, Asker, walk
 from tests.serve.wires import Pipe, Web, call, modern
@@ -71,3 +73,28 @@ async def test_leaving_before_there_is_a_task_cancels_and_after_it_does_not() ->
         await web.post(call(capabilities=ABLE)).done()
         await asyncio.sleep(1)
         assert only(site).call.cancel is None
+
+
+@faked
+async def test_a_large_result_is_told_where_its_reader_takes_it() -> None:
+    """H3, G3: on a pipe whole; an event of a stream may not be so large, and who polls gets it."""
+
+    async def large(run: Run) -> str:
+        await asyncio.sleep(1)
+        return "x" * BIG
+
+    async with site_of(large, task="optional") as site:
+        pipe, client = Pipe(site), Asker(site)
+        made = (await pipe.ask(call(1, capabilities=ABLE), 0.2))["result"]["taskId"]
+        other = (await client.start())["result"]["taskId"]
+        pipe.put(modern("subscriptions/listen", {"notifications": {"taskIds": [made]}}, 2, capabilities=ABLE))
+        listen = modern("subscriptions/listen", {"notifications": {"taskIds": [other]}}, capabilities=ABLE)
+        stream = client.web.post(listen)
+        await asyncio.sleep(3)
+        stream.leave()
+        told = [one["params"] for one in (await stream.done()).messages[1:]]
+        assert [one["status"] for one in told] == ["working"]
+        assert len((await client.get(other))["result"]["content"][0]["text"]) == BIG
+        told = [one["params"] for one in pipe.said if one.get("method") == "notifications/tasks"]
+        await pipe.close()
+    assert told[-1]["status"] == "completed" and len(told[-1]["result"]["content"][0]["text"]) == BIG

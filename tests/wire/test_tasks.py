@@ -73,6 +73,7 @@ def test_a_task_tells_its_numbers_and_a_line_to_read() -> None:
     ("reading", "said"),
     [
         (None, "running, 60 s"),
+        (Reading(AT), "running, 60 s"),
         (Reading(AT, 3), "3"),
         (Reading(AT, message="thinking"), "thinking"),
         (Reading(AT, 3, None, "pages"), "3 · pages"),
@@ -145,6 +146,8 @@ def test_a_cancel_shows_at_once_in_the_older_era() -> None:
     call = running(CancelRequested(AT + 5, "caller", "enough"))
     assert got(call)["status"] == "working" and got(call)["statusMessage"] == "cancelling"
     assert older(call)["status"] == "cancelled"
+    evolve(call, LOST)  # its gateway died before it had stopped
+    assert (older(call)["status"], got(call)["status"]) == ("cancelled", "failed")
 
 
 @pytest.mark.parametrize(("age_s", "poll"), [(0, 500), (60, 3000), (4000, 10_000)])
@@ -152,16 +155,18 @@ def test_the_older_a_task_the_later_it_is_worth_asking(age_s: float, poll: int) 
     """H3: the poll interval."""
     frame = json.loads(tasks.created(1, Standing(running(), AT + age_s), INFO))["result"]
     assert frame["resultType"] == "task" and frame["pollIntervalMs"] == poll
-    assert frame["ttlMs"] is None and "requestState" not in frame
+    assert "requestState" not in frame
 
 
 def test_a_task_of_the_older_era_is_what_its_types_say() -> None:
     """H3: created, listed, and told of."""
     of = Standing(running(Reading(AT + 1, 1, 2)), AT + 60)
-    made = json.loads(tasks.created_older(1, of, ABLE))["result"]
+    made = json.loads(tasks.created_older(1, of))["result"]
     assert mcp_types.CreateTaskResult.model_validate(made).task.task_id == "c"
-    listed = json.loads(tasks.listed_older(1, [of, of], ABLE))["result"]
-    assert len(mcp_types.ListTasksResult.model_validate(listed).tasks) == 2
+    listed = json.loads(tasks.listed_older(1, [of, of], ABLE, "more"))["result"]
+    page = mcp_types.ListTasksResult.model_validate(listed)
+    assert (len(page.tasks), page.next_cursor) == (2, "more")
+    assert "nextCursor" not in json.loads(tasks.listed_older(1, [], ABLE, None))["result"]
     told = json.loads(tasks.told_older(of, ABLE))
     assert mcp_types.TaskStatusNotification.model_validate(told).params.status == "working"
     assert told["params"]["_meta"]["dev.afoot/progress"]["progress"] == 1
@@ -215,3 +220,29 @@ def test_a_request_without_a_task_is_told_which_field() -> None:
     """E4: params.taskId."""
     with pytest.raises(Fault, match="taskId: missing"):
         tasks.read(asked("tasks/get", {"extensions": {TASKS: {}}}), None)
+
+
+def test_how_long_a_task_is_kept_is_a_number_that_is_true_in_both_eras() -> None:
+    """H3: from its beginning; of one that runs as if it ended now, so that it is never kept for less."""
+    call = running()
+    of = Standing(call, AT + 60, ttl_s=10.0)
+    made = json.loads(tasks.created_older(1, of))["result"]["task"]
+    assert (got(call, ttl_s=10.0)["ttlMs"], made["ttl"]) == (70_000, 70_000)
+    evolve(call, Finished(AT + 9, "ok", OK))
+    assert got(call, ttl_s=10.0)["ttlMs"] == 19_000
+    assert json.loads(tasks.got_older(1, of, ABLE))["result"]["ttl"] == 19_000
+
+
+def test_a_task_begins_as_one_that_works() -> None:
+    """H3: in 2025-11-25 it must; what it asks is told to who asks for it."""
+    of = Standing(running(Asked(AT + 1, FORM)), AT + 2)
+    assert json.loads(tasks.created_older(1, of))["result"]["task"]["status"] == "working"
+
+
+def test_an_update_without_answers_is_told_which_field() -> None:
+    """E4: params.inputResponses; an empty one is none too few."""
+    can: dict[str, Any] = {"extensions": {TASKS: {}}}
+    with pytest.raises(Fault, match=r"params\.inputResponses: missing") as refused:
+        tasks.read(asked("tasks/update", can, taskId="c"), None)
+    assert refused.value.code == -32602
+    assert tasks.read(asked("tasks/update", can, taskId="c", inputResponses={}), None)[0].answers == {}

@@ -227,7 +227,8 @@ class Conversation:
     def _pause(self, asked: list[Question], follower: Follower, frames: list[bytes]) -> bytes | None:
         """Ask the caller in its era's manner, or part from it; the last frame, if that ends this request."""
         more, last = self.manner.ask(self, asked) if asked else ([], None)
-        if last is None and self.site.engine.clock.now() >= self.due:
+        # Whoever leaves is to find it again, so it is on record first.
+        if last is None and self.live.recorded and self.site.engine.clock.now() >= self.due:
             last = self.manner.part(self)
         if last is not None:
             flush(self, follower, frames)
@@ -278,7 +279,9 @@ class Conversation:
         due = self._sent + min(settings.notice_s, settings.keepalive_s)
         if not self.outlet.streaming:
             due = min(due, self.begun + settings.sse_after_s)
-        self._timer = self.site.engine.clock.at(min(due, self.due), self._rouse)
+        if self.live.recorded:  # else it is roused by that
+            due = min(due, self.due)
+        self._timer = self.site.engine.clock.at(due, self._rouse)
 
     def _rouse(self) -> None:
         self._timer = None

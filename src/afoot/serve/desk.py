@@ -124,6 +124,7 @@ async def _cancel(talk: "Conversation") -> tuple[str, Raw]:
     if call.end is not None:
         return f"Call {call.id} is over already: {call.end.outcome}.", NOTHING
     talk.site.engine.cancel(live, "caller", asked.reason or "the caller cancelled it")
+    await talk.site.recorded()
     return (
         f"Call {call.id} of tool {call.opened.tool} was told to stop; {handle.WAIT} tells how it ended.",
         NOTHING,

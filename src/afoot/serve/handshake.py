@@ -1,7 +1,8 @@
 """A connection of the handshake era, on any transport: what it was told, what it asked, what we asked it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from msgspec import UNSET
@@ -15,24 +16,23 @@ from afoot.serve.join import opened
 from afoot.serve.listing import SHELVED, definitions, shelved
 from afoot.serve.manner import Outlet
 from afoot.serve.modern import hand_over
-from afoot.serve.nested import Nested, TaskAsker
+from afoot.serve.nested import Nested
 from afoot.serve.numbered import Numbered
 from afoot.serve.shelf_inquiry import Inquiries
 from afoot.serve.shelf_lookup import answer_handshake, hold
 from afoot.serve.shelf_news import Ear
 from afoot.serve.site import Site
-from afoot.serve.tasks import standing
-from afoot.serve.tasks_2025 import answer_older, begin_older, offered
-from afoot.serve.tasks_news import Watching
+from afoot.serve.tasks_2025 import Telling, answer_older, offered
 from afoot.wire import mcp_2025 as era
 from afoot.wire import shelf
 from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 from afoot.wire.messages import Capabilities, Wanted
 from afoot.wire.place import Passport
 from afoot.wire.shelf import LOOKUPS
-from afoot.wire.tasks import CAPABILITY, OLDER, related, told_older
+from afoot.wire.tasks import CAPABILITY, OLDER
 
 SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
+LEAVING_S = 0.01  # how often it is looked whether a request has left its stream: one that is stuck takes long
 
 
 class Session:
@@ -50,12 +50,12 @@ class Session:
         self.level: str | None = "info"
         self._talks: dict[Id, Conversation] = {}
         self._bells: dict[Id, Bell] = {}  # of requests without a call; cracked when they are cancelled
-        self.ear = Ear(Bell(), owner=caller)
+        self.ear = Ear(Bell())
         self.inquiries = Inquiries()
-        self.watching = Watching(site, self.ear.bell, self._told)
         self._left: dict[Id, Live] = {}  # calls that run on without their stream
         self._nested = Nested(site, caller)
-        self._askers: dict[str, TaskAsker] = {}  # tasks, by their ids
+        self._telling = Telling(site, self, self._nested, self.ear.bell)
+        self.watching = self._telling.watching
 
     async def request(self, message: Envelope, outlet: Outlet) -> None:
         """Answer one request; raises Fault."""
@@ -152,15 +152,13 @@ class Session:
 
     async def take_over(self, talk: Conversation, asked: set[str]) -> None:
         """A request goes on, on another stream; what it was asked on the one before, it need not be again."""
-        request, live = talk.want.id, talk.live
-        before = self._talks.get(request)
-        if before is not None and before.live is not live:
-            self._is_free(request)
-        while before is not None and self._talks.get(request) is before:
-            if isinstance(before.outlet, Numbered):
-                before.outlet.leave()
+        request = talk.want.id
+        while (before := self._talks.get(request)) is not None:
+            if before.live.call.id != talk.live.call.id or not isinstance(before.outlet, Numbered):
+                raise _taken(request)
+            before.outlet.leave()
             before.bell.set()
-            await asyncio.sleep(0)
+            await asyncio.sleep(LEAVING_S)
         self._left.pop(request, None)
         self._nested.pass_on(talk, asked)
 
@@ -191,21 +189,6 @@ class Session:
             return era.answered(request, **shelved(self._site, method))
         raise Fault(METHOD_NOT_FOUND, f"unknown method {method!r}", status=200)
 
-    def _told(self, live: Live) -> list[bytes]:
-        """A task that changed, on this session's stream; and what it asks, if nobody follows it (Q1)."""
-        frames, call = [told_older(standing(self._site, live), self.capabilities)], live.call
-        outlet = self.watching.outlet
-        if call.open and outlet is not None and not live.attached:
-            asker = self._askers.get(call.id)
-            if asker is None or asker.outlet is not outlet:
-                asker = TaskAsker(live, outlet, partial(self.watching.again, live))
-                living = [one for one in self._askers.values() if not one.live.call.is_finished]
-                self._askers = {one.live.call.id: one for one in (*living, asker)}
-            asked = self._nested.put(asker, list(call.open.values()), self.capabilities)
-            frames += [related(frame, call.id) for frame in (*asker.extra, *asked)]
-            asker.extra.clear()
-        return frames
-
     async def _look_up(self, message: Envelope, request: Id, outlet: Outlet) -> None:
         """Answer a request that starts no call, but may take its time."""
         self._is_free(request)
@@ -235,7 +218,7 @@ class Session:
     def _is_free(self, request: Id) -> None:
         """An id names one request at a time; raises Fault."""
         if request in self._talks or request in self._bells:
-            raise Fault(INVALID_REQUEST, f"id: {request!r} is the id of a request that still runs")
+            raise _taken(request)
 
     async def _call(self, message: Envelope, outlet: Outlet) -> None:
         want = era.read_call(message, self.capabilities, self.level)
@@ -248,24 +231,41 @@ class Session:
         self._one_token(want)
         talk = Conversation(self._site, want, self.caller, outlet, self)
         if want.key:
-            await opened(talk)
+            await self._join(talk)
         else:
             talk.open()
         if not want.task:
             await self.hold(talk)
             return
-        await begin_older(self._site, talk)
-        self.watching.follow(talk.live)
+        await self._telling.begin(talk)
+
+    async def _join(self, talk: Conversation) -> None:
+        """Find the call of a key, or open it; a cancel that comes while it is looked for counts (X1)."""
+        request = talk.want.id
+        bell = self._bells[request] = Bell()
+        try:
+            await opened(talk)
+        finally:
+            del self._bells[request]
+        if bell.cracked:
+            talk.cancel("caller", "the caller cancelled it")
 
     async def hold(self, talk: Conversation) -> None:
         """Follow a call for one request, which can be cancelled meanwhile."""
-        self._talks[talk.want.id] = talk
         if isinstance(talk.outlet, Numbered) and talk.after is None and not talk.waits:
             talk.outlet.begin(talk)
-        try:
+        with self.named(talk):
             await talk.hold()
+
+    @contextmanager
+    def named(self, talk: Conversation) -> Iterator[None]:
+        """As long as this lasts, its id is that of this request."""
+        self._talks[talk.want.id] = talk
+        try:
+            yield
         finally:
-            del self._talks[talk.want.id]
+            if self._talks.get(talk.want.id) is talk:
+                del self._talks[talk.want.id]
             self.over(talk)
 
     async def _is_given_up(self, request: Id, outlet: Outlet) -> bool:
@@ -280,6 +280,14 @@ class Session:
 
     def _one_token(self, want: Wanted) -> None:
         """A token that is in use is served without progress: nobody could tell the two apart."""
-        if want.token is not UNSET and any(talk.want.token == want.token for talk in self._talks.values()):
+        token = want.token
+        if token is UNSET:
+            return
+        is_used = any(talk.want.token == token for talk in self._talks.values())
+        if is_used or token in self._telling.tokens():
             self._site.count("tokens used twice")
             want.token = UNSET
+
+
+def _taken(request: Id) -> Fault:
+    return Fault(INVALID_REQUEST, f"id: {request!r} is the id of a request that still runs")

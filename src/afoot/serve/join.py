@@ -1,8 +1,11 @@
 """The same request again: it follows the call that the first one opened, and starts no second (X3, D2)."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from math import inf, nextafter
 from typing import TYPE_CHECKING
 
+from afoot.core.facts import Fact, Opened
 from afoot.core.ports import Query, Tool
 from afoot.core.redact import redacted
 from afoot.engine.engine import Engine
@@ -11,6 +14,7 @@ from afoot.engine.recovery import recall
 from afoot.engine.submission import kept
 from afoot.errors import StoreError, UnknownName
 from afoot.serve import tasks
+from afoot.serve.callers import MOST
 from afoot.serve.desk import is_errand
 from afoot.serve.site import Site
 from afoot.wire.bookmark import digest
@@ -20,7 +24,7 @@ from afoot.wire.messages import Wanted
 if TYPE_CHECKING:
     from afoot.serve.conversation import Conversation
 
-PAST = 200  # calls of a caller and a tool that are looked through once for keys of before a restart
+PAGE, PAGES = 1000, 10  # of a caller's calls of a tool, looked through once for keys of before a restart
 
 
 async def opened(talk: "Conversation", headers: Mapping[str, str] | None = None) -> None:
@@ -30,8 +34,7 @@ async def opened(talk: "Conversation", headers: Mapping[str, str] | None = None)
         talk.open()
         return
     await _look(site, caller, want.name)
-    known = site.keys.calls.get((caller, want.key))
-    live = None if known is None else await _living(site, known)
+    live = await _known(site, caller, want.key)
     if live is None:  # nothing is awaited from here on, so that two at once are not two calls
         talk.open(headers)
         site.keys.note(caller, want.key, talk.live.call.id)
@@ -70,6 +73,15 @@ def _is_same(engine: Engine, live: Live, want: Wanted, tool: Tool) -> bool:
     return digest("", bytes(call.opened.arguments)) == digest("", bytes(kept(engine, tool, want.arguments)))
 
 
+async def _known(site: Site, caller: str, key: str) -> Live | None:
+    """The call that this key means now: another request may make it mean another while this one looks."""
+    while (call := site.keys.calls.get((caller, key))) is not None:
+        live = await _living(site, call)
+        if live is not None or site.keys.calls.get((caller, key)) == call:
+            return live
+    return None
+
+
 async def _living(site: Site, call: str) -> Live | None:
     """The call, unless it ended so long ago that its key means nothing any more."""
     try:
@@ -82,18 +94,28 @@ async def _living(site: Site, call: str) -> Live | None:
 
 
 async def _look(site: Site, caller: str, tool: str) -> None:
-    """Find keys in the history, once for a caller and a tool: a gateway before this one may know them."""
+    """Find keys of before, once for a caller and a tool: a gateway before this one may know them."""
     if (caller, tool) in site.keys.looked:
         return
-    site.keys.looked.add((caller, tool))
-    since = site.engine.clock.now() - site.settings.task_ttl_s
-    try:
-        rows = await site.engine.journal.find(Query(caller=caller, tool=tool, limit=PAST))
-        for row in reversed(rows):
-            if (row.finished or site.began) >= since and row.opened < site.began:
-                [first, *_] = await site.engine.journal.facts(row.id)
-                key = getattr(first.fact, "key", "")
-                if key and (caller, key) not in site.keys.calls:
-                    site.keys.note(caller, key, row.id)
-    except StoreError:
-        site.keys.looked.discard((caller, tool))
+    for live in site.engine.calls():  # run again after a crash: the list of the history has only what ended
+        if live.call.opened.caller == caller:
+            _note(site, live.call.opened, live.call.id)
+    since, before = site.engine.clock.now() - site.settings.task_ttl_s, None
+    with suppress(StoreError):  # then it is looked again
+        for _ in range(PAGES):
+            past = Query(caller=caller, tool=tool, before=before, limit=PAGE)
+            rows = await site.engine.journal.find(past)  # the newest first, which a key means
+            for row in rows:
+                if (row.finished or since) >= since and (entries := await site.engine.journal.facts(row.id)):
+                    _note(site, entries[0].fact, row.id)
+            if len(rows) < PAGE:
+                break
+            before = nextafter(rows[-1].opened, inf)
+        if len(site.keys.looked) >= MOST:
+            site.keys.looked.clear()
+        site.keys.looked.add((caller, tool))  # only now: who comes meanwhile looks for itself
+
+
+def _note(site: Site, fact: Fact, call: str) -> None:
+    if isinstance(fact, Opened) and fact.key and (fact.caller, fact.key) not in site.keys.calls:
+        site.keys.note(fact.caller, fact.key, call)

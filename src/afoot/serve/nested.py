@@ -1,6 +1,7 @@
 """Questions that a client of the handshake era was asked by requests of our own, until it answers."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from secrets import token_hex
 from typing import Protocol
 
@@ -77,7 +78,8 @@ class Nested:
             if can.may_answer(one):
                 frames.append(self._put(talk, one, 0))
             elif one.kind in ("sample", "roots"):
-                self._site.engine.answer(one.id, Answer("decline", by="engine"))
+                with suppress(AfootError):  # it was answered meanwhile, or its call is being cancelled
+                    self._site.engine.answer(one.id, Answer("decline", by="engine"))
         return frames
 
     def answered(self, message: Envelope) -> None:

@@ -32,7 +32,8 @@ class Numbered:
 
     def mark(self, frames: int, seq: int) -> None:
         """So many frames, the last of which tells of this fact, or comes behind it."""
-        self._marks.append((frames, seq))
+        if frames:  # else it is no event
+            self._marks.append((frames, seq))
 
     def leave(self) -> None:
         """Another stream takes over."""

@@ -32,14 +32,15 @@ async def resume(site: Site, session: Session, text: str, reply: Reply) -> None:
     outlet = Numbered(site, reply, session.version)
     talk = Conversation(site, want, session.caller, outlet, session)
     talk.live, talk.joins, talk.after = live, True, place.seq
-    live.attached = max(0, live.attached) + 1
+    await session.take_over(talk, _asked(live, place.seq))
+    live.attached = max(0, live.attached) + 1  # whoever left the stream before has taken its own back
     live.can_ask = live.can_ask or session.capabilities.can("form")
     talk.series = Series(live.series.last, live.series.total)
-    await session.take_over(talk, _asked(live, place.seq))
-    outlet.begin(talk)
-    await outlet.keep_alive()
-    await _long_ago(talk, outlet)
-    await session.hold(talk)
+    with session.named(talk):
+        outlet.begin(talk)
+        await outlet.keep_alive()
+        await _long_ago(talk, outlet)
+        await session.hold(talk)
 
 
 async def _find(site: Site, place: Place, caller: str) -> Live:

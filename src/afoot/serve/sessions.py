@@ -5,6 +5,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from afoot.serve.asgi import Receive, Scope, accepts, header, read_body
+from afoot.serve.ended import LASTS_S, Ended
 from afoot.serve.guard import LOCAL, is_bridge
 from afoot.serve.handshake import Session
 from afoot.serve.http import Reply
@@ -19,7 +20,6 @@ from afoot.wire.place import Passport, read_passport, seal_passport
 
 MOST = 10_000  # sessions at once
 IDLE_S = 1800.0
-LASTS_S = 7 * 86_400.0  # how old a session may be that was opened at a gateway before this one
 
 
 def caller_of(key: str) -> str:
@@ -43,8 +43,9 @@ class Held:
 class Sessions:
     """Every session of the handshake era, by its id."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, ended: Ended | None = None) -> None:
         self._site = site
+        self._ended = ended or Ended()
         self._held: dict[str, Held] = {}
 
     def anonymous(self) -> int:
@@ -68,6 +69,8 @@ class Sessions:
     async def _post(self, scope: Scope, receive: Receive, reply: Reply, caller: str) -> None:
         accepts((header(scope, b"accept") or b"").decode("latin-1"))
         message = jsonrpc.read(await read_body(scope, receive, self._site.settings.max_body_bytes))
+        if reply.denied:
+            raise ConnectionResetError  # it was let in no more before it had said everything
         if message.is_request and message.method == "initialize" and header(scope, b"mcp-session-id") is None:
             await self._open(message, reply, caller)
             return
@@ -80,9 +83,7 @@ class Sessions:
         await self._request(held, message, reply)
 
     async def _open(self, message: Envelope, reply: Reply, caller: str) -> None:
-        self._expire()
-        if len(self._held) >= MOST:
-            raise Fault(INVALID_REQUEST, f"too many sessions ({MOST}); end one with DELETE", status=503)
+        self._make_room()
         key = self._key(message, caller)
         session = self._session(key, caller)
         # It is there before its client knows of it, and not at all if it was not welcome.
@@ -168,16 +169,18 @@ class Sessions:
         return held
 
     def _reopened(self, key: str, caller: str) -> Held | None:
-        """A session of a gateway before this one, which tells itself who it is (D2)."""
+        """A session of a gateway before this one, or that was long idle: it tells itself who it is (D2)."""
         site = self._site
         passport = read_passport(key, site.key)
         if passport is None or passport.owner != caller:
             return None
-        if not site.began - LASTS_S < passport.issued < site.began:
-            return None  # opened at this one, and over; or too old
+        now, issued = site.engine.clock.now(), passport.issued
+        if issued <= now - LASTS_S or self._ended.has(key, issued):
+            return None
+        self._make_room()
         session = self._session(key, caller)
         session.reopen(passport)
-        held = self._held[key] = Held(session, site.engine.clock.now(), caller)
+        held = self._held[key] = Held(session, now, caller)
         return held
 
     def _session(self, key: str, caller: str) -> Session:
@@ -185,10 +188,18 @@ class Sessions:
         return Session(self._site, caller_of(key) if caller == LOCAL else caller, dies=is_bridge(caller))
 
     def _end(self, scope: Scope, caller: str) -> None:
-        self._find(scope, caller)
-        held = self._held.pop((header(scope, b"mcp-session-id") or b"").decode("latin-1"))
+        held, key = self._find(scope, caller), (header(scope, b"mcp-session-id") or b"").decode("latin-1")
+        del self._held[key]
+        if (passport := read_passport(key, self._site.key)) is not None:
+            self._ended.add(key, passport.issued, self._site.engine.clock.now())
         held.session.close("the session was ended")
         self._left(held)
+
+    def _make_room(self) -> None:
+        """There are only so many at once; raises Fault."""
+        self._expire()
+        if len(self._held) >= MOST:
+            raise Fault(INVALID_REQUEST, f"too many sessions ({MOST}); end one with DELETE", status=503)
 
     def _expire(self) -> None:
         old = self._site.engine.clock.now() - IDLE_S

@@ -129,19 +129,32 @@ class ModernSession:
             self._site.count("tokens used twice")
             want.token = UNSET
         talk = Conversation(self._site, want, CALLER, outlet, self._manner)
-        await again(talk) if want.state is not None or want.key else talk.open()
+        if want.state is not None or want.key:
+            await self._join(talk, request)
+        else:
+            talk.open()
         self._talks[request] = talk
         try:
             await talk.hold()
         finally:
             del self._talks[request]
 
+    async def _join(self, talk: Conversation, request: Id) -> None:
+        """Find the call that a request means again; a cancel that comes meanwhile counts (X1)."""
+        bell = self._listening[request] = Bell()
+        try:
+            await again(talk)
+        finally:
+            self._listening.pop(request, None)
+        if bell.cracked:
+            talk.cancel("caller", "the caller cancelled it")
+
     async def _listen(self, message: Envelope, request: Id, outlet: Line) -> None:
         wanted = mcp.read_listen(message, None)
         bell = self._listening[request] = Bell()
         try:
             with await watched(self._site, message, wanted, CALLER, bell) as carried:
-                ear = ear_for(wanted, bell, CALLER)
+                ear = ear_for(wanted, bell)
                 await listen(self._site, request, wanted, carried.over(outlet), ear)
         finally:
             self._listening.pop(request, None)

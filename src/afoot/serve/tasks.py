@@ -67,10 +67,15 @@ async def find(site: Site, task: str, caller: str) -> Live:
         raise tasks.unknown(task) from None
     if live.call.opened.caller != caller:
         raise tasks.unknown(task)
-    end = live.call.end
-    if end is not None and site.engine.clock.now() > end.at + site.settings.task_ttl_s:
+    if not is_kept(site, live):
         raise tasks.expired(task)
     return live
+
+
+def is_kept(site: Site, live: Live) -> bool:
+    """Whether a call may still be asked for: it runs, or ended not too long ago."""
+    end = live.call.end
+    return end is None or site.engine.clock.now() <= end.at + site.settings.task_ttl_s
 
 
 async def answer(site: Site, message: Envelope, headers: Mapping[str, str] | None, caller: str) -> bytes:
@@ -83,6 +88,7 @@ async def answer(site: Site, message: Envelope, headers: Mapping[str, str] | Non
         await _update(site, live, asked, (can, caller))
     elif message.method == "tasks/cancel":
         site.engine.cancel(live, "caller", "the caller cancelled its task")
+        await site.recorded()
     else:
         forsake(site, live, can)
         return tasks.got(request, standing(site, live), can, site.info)
@@ -102,14 +108,15 @@ async def _update(site: Site, live: Live, asked: Asked, who: tuple[Capabilities,
     can, caller = who
     wrong: Fault | None = None
     for name, question in tasks.questions(live.call, can).items():
-        given = asked.answers.get(name)
+        given = (asked.answers or {}).get(name)
         if given is None:
             continue
         try:
             site.engine.answer(question.id, messages.answer(question, given, caller))
         except (ToolError, Fault) as error:
             site.count("answers refused")
-            wrong = wrong or tasks.misfit(name, str(error))
+            why = str(error).removeprefix(f"inputResponses.{question.key}: ")  # here it has another name
+            wrong = wrong or tasks.misfit(name, why)
         except AfootError:
             site.count("answers too late")
     await site.recorded()

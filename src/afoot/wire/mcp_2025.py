@@ -1,6 +1,7 @@
 """MCP of the handshake era, 2024-11-05 to 2025-11-25: a session is opened, then both sides may ask."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -53,12 +54,18 @@ class Meta(Struct):
     key: Key = field(name="dev.afoot/idempotency", default="")
 
 
+class TaskParams(Struct):
+    """That a call is to be a task; how long that is kept is told, and not asked."""
+
+    ttl: Annotated[float, msgspec.Meta(ge=0)] | None = None
+
+
 class CallParams(Struct):
     """The params of `tools/call`."""
 
     name: str
     arguments: Raw = Raw(b"{}")
-    task: dict[str, object] | None = None
+    task: TaskParams | None = None
     meta: Meta = field(name="_meta", default_factory=Meta)
 
 

@@ -38,7 +38,7 @@ class Asked(Struct):
     """The params of every request about a task, in either era."""
 
     task: str = field(name="taskId")
-    answers: dict[str, Raw] = field(name="inputResponses", default_factory=dict)
+    answers: dict[str, Raw] | None = field(name="inputResponses", default=None)
     meta: mcp.Meta = field(name="_meta", default_factory=mcp.Meta)
 
 
@@ -53,7 +53,14 @@ class Standing(Struct, frozen=True):
     ttl_s: float = 0.0  # how long it can be asked for after its end
 
 
+class Page(Struct):
+    """The params of `tasks/list`."""
+
+    cursor: str | None = None
+
+
 _asked = json.Decoder(Asked)
+_page = json.Decoder(Page)
 
 
 def read(message: Envelope, headers: Mapping[str, str] | None) -> tuple[Asked, Capabilities]:
@@ -63,6 +70,8 @@ def read(message: Envelope, headers: Mapping[str, str] | None) -> tuple[Asked, C
     assert isinstance(asked.meta.capabilities, Capabilities)  # it was checked before
     if not asked.meta.capabilities.tasks:
         raise undeclared()
+    if message.method == "tasks/update" and asked.answers is None:
+        raise Fault(INVALID_PARAMS, "params.inputResponses: missing", status=200)
     return asked, asked.meta.capabilities
 
 
@@ -71,9 +80,15 @@ def read_older(message: Envelope) -> Asked:
     return params(message, _asked)
 
 
+def read_cursor(message: Envelope) -> str | None:
+    """Behind which task a list of 2025-11-25 is to go on; raises Fault."""
+    return params(message, _page).cursor
+
+
 def undeclared() -> Fault:
     """The answer to a caller that did not say that it knows tasks."""
-    return mcp.missing_capability({"extensions": {TASKS: {}}})
+    data: dict[str, object] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+    return Fault(mcp.MISSING_CAPABILITY, f"this needs a client that declares {TASKS}", data=data)
 
 
 def unknown(task: str) -> Fault:
@@ -92,12 +107,18 @@ def status(call: Call, can: Capabilities, *, modern: bool) -> str:
         if call.state is State.CANCELLING and not modern:
             return "cancelled"  # it stays so, whatever the tool still does
         return "input_required" if questions(call, can) and call.cancel is None else "working"
-    if call.end.outcome == "cancelled":
+    is_late = not modern and call.cancel is not None and call.end.outcome in _OURS  # it died while it stopped
+    if call.end.outcome == "cancelled" or is_late:
         return "cancelled"
     if modern:
         return "failed" if _is_ours(call.end) else "completed"
     is_error = call.end.failure is not None or (call.end.result is not None and call.end.result.is_error)
     return "failed" if is_error else "completed"
+
+
+def is_over(call: Call) -> bool:
+    """Whether its status in 2025-11-25 is one that stays."""
+    return call.state in (State.CANCELLING, State.FINISHED)
 
 
 def questions(call: Call, can: Capabilities) -> dict[str, Question]:
@@ -115,21 +136,21 @@ def status_message(of: Standing) -> str:
     call = of.call
     if call.end is not None:
         return failure_text(call.end.failure) if call.end.failure is not None else "done"
-    latest = call.latest
-    if latest is None or call.open or call.state is not State.RUNNING:
-        return ", ".join(part for part in (str(notice(call, of.now, of.heard).message), of.left) if part)
-    number = "" if latest.progress is None else f"{latest.progress:.12g}"
-    if number and latest.total is not None:
-        number += f"/{latest.total:.12g}"
-    said = " · ".join(part for part in (number, latest.message) if part)
+    latest, said = call.latest, ""
+    if latest is not None and not call.open and call.state is State.RUNNING:
+        number = "" if latest.progress is None else f"{latest.progress:.12g}"
+        if number and latest.total is not None:
+            number += f"/{latest.total:.12g}"
+        said = " · ".join(part for part in (number, latest.message) if part)
+    said = said or str(notice(call, of.now, of.heard).message)
     return ", ".join(part for part in (said, of.left) if part)
 
 
 def fields(of: Standing, can: Capabilities, *, modern: bool) -> dict[str, object]:
     """What both eras say of a task; they differ in the names of durations."""
     call = of.call
-    ttl = None if call.end is None else round((call.end.at - call.opened.at + of.ttl_s) * 1000)
-    age_s = max(0.0, of.now - call.opened.at)
+    age_s = max(0.0, (of.now if call.end is None else call.end.at) - call.opened.at)
+    ttl = round((age_s + of.ttl_s) * 1000)  # of one that runs: as if it ended now
     poll = round(min(LATEST_S, max(SOONEST_S, age_s * SHARE)) * 1000)
     names = ("ttlMs", "pollIntervalMs") if modern else ("ttl", "pollInterval")
     return {
@@ -199,10 +220,10 @@ class _Framed(Struct):
     result: Raw
 
 
-def created_older(request: Id, of: Standing, can: Capabilities) -> bytes:
-    """The answer to a `tools/call` that asked for a task (2025-11-25)."""
+def created_older(request: Id, of: Standing) -> bytes:
+    """The answer to a `tools/call` that asked for a task (2025-11-25); a seed, as in the era after it."""
     also = {"dev.afoot/call": of.call.id, **meta(of)}
-    return encode(Response(request, {"task": fields(of, can, modern=False), "_meta": also}))
+    return encode(Response(request, {"task": fields(of, Capabilities(), modern=False), "_meta": also}))
 
 
 def got_older(request: Id, of: Standing, can: Capabilities) -> bytes:
@@ -210,9 +231,10 @@ def got_older(request: Id, of: Standing, can: Capabilities) -> bytes:
     return encode(Response(request, {**fields(of, can, modern=False), "_meta": meta(of)}))
 
 
-def listed_older(request: Id, every: list[Standing], can: Capabilities) -> bytes:
-    """The answer to `tasks/list` (2025-11-25); in one page."""
-    return encode(Response(request, {"tasks": [fields(one, can, modern=False) for one in every]}))
+def listed_older(request: Id, every: list[Standing], can: Capabilities, more: str | None) -> bytes:
+    """The answer to `tasks/list` (2025-11-25); `more`: where it goes on, if it does."""
+    body: dict[str, object] = {"tasks": [fields(one, can, modern=False) for one in every]}
+    return encode(Response(request, body if more is None else {**body, "nextCursor": more}))
 
 
 def told_older(of: Standing, can: Capabilities) -> bytes:
@@ -238,6 +260,11 @@ def misfit(name: str, why: str) -> Fault:
 def over(task: str) -> Fault:
     """The answer to a cancel that comes too late, in 2025-11-25."""
     return Fault(INVALID_PARAMS, f"params.taskId: task {task} is over already", status=200)
+
+
+def no_page(cursor: str) -> Fault:
+    """The answer to a cursor that is none of ours, or somebody else's."""
+    return Fault(INVALID_PARAMS, f"params.cursor: none of ours: {cursor[:100]!r}", status=200)
 
 
 def refused(name: str, support: str) -> Fault:

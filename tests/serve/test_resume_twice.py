@@ -1,0 +1,84 @@
+"""Streams that are taken up again while the one before is still open, stuck, or taken up by somebody else."""
+
+import asyncio
+
+import pytest
+
+from afoot.core.ports import Run
+from afoot.serve.http import Reply
+from afoot.serve.numbered import Numbered
+from tests.serve.double import faked, nap, only, site_of
+from tests.serve.test_resume import again, client, cut, lines, logs, places
+from tests.serve.wires import older
+
+
+@faked
+async def test_whoever_takes_over_from_itself_can_still_be_asked() -> None:
+    """A5, H2: approvals of what the call calls go to its caller, who is there; it counts once."""
+    async with site_of(nap, settings={"sse_after_s": 0.2}) as site:
+        web = await client(site, elicitation={})
+        first = web.post(older(1))
+        await asyncio.sleep(1)
+        second = again(web, places(first.events)[-1])
+        await asyncio.sleep(1)
+        await first.done()
+        assert (only(site).can_ask, only(site).attached) == (True, 1)
+        await second.done()
+
+
+@faked
+async def test_a_stream_that_is_stuck_is_left_without_a_busy_loop() -> None:
+    """H2, P5: the time of others goes on until it is given up; then its reader goes on."""
+
+    async def floods(run: Run) -> str:
+        for n in range(50):
+            await asyncio.sleep(0.1)
+            run.log(f"line {n}", "info", "")
+        return "done"
+
+    async with site_of(floods, settings={"stuck_s": 3}) as site:
+        web = await client(site)
+        first = web.post(older(1))
+        await asyncio.sleep(1.05)
+        first.reads.clear()
+        await asyncio.sleep(1)
+        second = again(web, places(first.events)[-1])
+        await asyncio.sleep(0.5)
+        first.reads.set()
+        await second.done()
+        await first.done()
+    assert lines(second.messages)[-1] == "line 49" and second.messages[-1]["id"] == 1
+
+
+@pytest.mark.parametrize("wait_s", [0, 10])
+@faked
+async def test_two_who_take_up_one_stream_at_the_same_moment_do_not_break_it(wait_s: float) -> None:
+    """H2: one of them has it; while the call runs, and when it is over."""
+    async with site_of(logs) as site:
+        web = await client(site)
+        broken = await cut(web, older(7), 2.5)
+        await asyncio.sleep(wait_s)
+        both = [again(web, places(broken.events)[-1]) for _ in range(2)]
+        for one in both:
+            one.reads.clear()
+        await asyncio.sleep(0.1)
+        for one in both:
+            one.reads.set()
+        done = [await one.done() for one in both]
+        assert [one.status for one in done] == [200, 200]
+        whole = [one.messages for one in done if one.messages and "result" in one.messages[-1]]
+        assert len(whole) >= 1 and lines(whole[-1]) == ["line 3", "line 4", "line 5"]
+        assert (await web.ask(older(7))).status == 200
+
+
+@faked
+async def test_what_is_not_sent_leaves_nothing_behind() -> None:
+    """G3: a call may log for days what its caller does not want."""
+
+    async def send(_: object) -> None: ...
+
+    async with site_of(nap) as site:
+        numbered = Numbered(site, Reply(send, 1.0), "2025-11-25")
+        for seq in range(1000):
+            numbered.mark(0, seq)
+        assert not numbered._marks
