@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from afoot import __version__, state
 from afoot.changes import Source, follow_config, follow_tools
 from afoot.config import Settings, home
+from afoot.engine.stopping import grace_over
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
 from afoot.observe.logs import guard
@@ -24,6 +25,7 @@ from afoot.providers.browser.folder import Folders, link_url
 from afoot.providers.browser.link import Lines
 from afoot.serve.admission import Admission, Session
 from afoot.serve.api import routes
+from afoot.serve.ended import FOLDER, Ended
 from afoot.serve.guard import Guard
 from afoot.serve.http import App, Http
 from afoot.serve.linger import Linger
@@ -134,7 +136,7 @@ def _listen(site: Site, settings: Settings) -> Listening:
     tokens = Tokens(state.Kept("tokens.json", Token), time.time)
     listening = listen(settings, bool(tokens.all()))
     site.url, site.public = listening.url, listening.public
-    site.ways = Ways(tokens, _issuer(site))
+    site.ways = Ways(tokens, site.engine.clock, _issuer(site), site.bells)
     return listening
 
 
@@ -196,7 +198,7 @@ def _application(site: Site, stop: "_Stop", listening: Listening, lingers: bool)
         site.ways,
         listening.is_closed,
     )
-    sessions = Sessions(site)
+    sessions = Sessions(site, Ended(home() / FOLDER))
     assert site.lines is not None
     application = Http(site, guard, sessions, Links(site, guard, site.lines, routes(site, guard)))
     if not lingers:
@@ -215,9 +217,10 @@ class _Stop:
         self.asked = asyncio.Event()
         self._reason = "the gateway is shutting down"
         self._lingering: asyncio.Task[None] | None = None
+        self._is_leaving = False
 
     def listen(self) -> None:
-        """SIGTERM and Ctrl-C stop in order; a second one ends at once."""
+        """SIGTERM and Ctrl-C stop in order; a second ends at once, a third whatever the history does."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
@@ -240,13 +243,25 @@ class _Stop:
 
     def _signalled(self, number: int) -> None:
         if self.asked.is_set():
-            os._exit(128 + number)
+            self._leave(128 + number)
+            return
         self._reason = f"the gateway was told to stop ({signal.Signals(number).name})"
         self.asked.set()
         if self._site.engine.calls():
             log.warning(
                 "stopping: live calls have %g s to end; once more ends at once", self._site.settings.drain_s
             )
+
+    def _leave(self, code: int) -> None:
+        """End at once, once the history says so: else the next gateway takes this one for dead."""
+        if self._is_leaving:
+            os._exit(code)
+        self._is_leaving = True
+        engine = self._site.engine
+        engine.close(f"{self._reason}, and not to wait")
+        for live in engine.calls():
+            grace_over(engine, live)
+        engine.recorder.then(lambda: os._exit(code))
 
 
 def _raise_descriptors() -> int:

@@ -1,7 +1,10 @@
 """The state folder: the gateway's secrets, and where the running one is found; for its owner's eyes."""
 
+import fcntl
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -121,6 +124,21 @@ class Kept(Generic[T]):
             raise CallerError(f"{self._file}: cannot be read ({error}); mend it, or move it away") from None
         self._known = now
         return found
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """As long as this lasts, no other process that asks for it changes the list; raises CallerError."""
+        file = self._file.with_name(f".{self._file.name}.lock")
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise CallerError(f"{file}: cannot be written ({error.strerror})") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def write(self, things: list[T]) -> None:
         """Keep this list; raises CallerError, also where the file has become unreadable meanwhile."""

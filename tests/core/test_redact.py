@@ -185,3 +185,45 @@ def test_no_secret_survives_whatever_lies_around_it() -> None:
         text = json.dumps(hide({"a": made(0)}), ensure_ascii=chance.random() < 0.5).encode()
         left = bytes(Redactor().value(Raw(text)))
         assert b"Xsecret" not in left and json.loads(left)["Api_Key"] == HIDDEN
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b'"redis://:s3cret@cache:6379/0"', b'"https:\\/\\/me:pw@host\\/"', b'"redis:\\/\\/:pw@cache"',
+     b'"afoot_' + b"x-_9" * 10 + b'abc"'],
+)  # fmt: skip
+def test_an_address_with_a_password_is_not_kept_however_it_is_written(value: bytes) -> None:
+    """S4: without a user, with slashes as some programs write them; and a token of our own."""
+    left = json.loads(bytes(Redactor().value(Raw(b'{"n": 1, "url": ' + value + b"}"))))
+    assert left == {"n": 1, "url": HIDDEN}
+    assert json.loads(value) not in Redactor().text(f"at {json.loads(value)} now")
+
+
+@pytest.mark.parametrize(
+    "value", ["https://host:80/a@b", "git@host:x", "afoot_wait", "a://b:c", "http://[::1]:8/"]
+)
+def test_an_address_without_one_is_kept(value: str) -> None:
+    """S4: ports and paths are no passwords."""
+    assert kept({"url": value}) == {"url": value}
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("Authorization: Basic dXNlcjpwdw== sent", f"Authorization: {WORD} sent"),
+        ("authorization=Token s3cret, next", f"authorization={WORD}, next"),
+        ("Cookie: a=s3cret; b=s3cret2\nnext", f"Cookie: {WORD}\nnext"),
+        ("Set-Cookie: sid=s3cret; Path=/", f"Set-Cookie: {WORD}"),
+        (r"body {\"password\": \"s3cret\", \"n\": 1}", r"body {\"password\": " + WORD + r", \"n\": 1}"),
+        (r'{"password": "s3\"cret", "n": 1}', '{"password": ' + WORD + ', "n": 1}'),
+        ("{'cookie': 'a=s3cret; b=c', 'n': 1}", "{'cookie': " + WORD + ", 'n': 1}"),
+    ],
+)
+def test_headers_and_quotes_in_text_leave_nothing_behind(said: str, left: str) -> None:
+    """S4: a scheme is not the secret, one cookie is not all of them, and a quote may stand in a quote."""
+    assert Redactor().text(said) == left
+
+
+def test_room_before_a_value_hides_nothing() -> None:
+    """S4: JSON may begin with as much of nothing as it likes."""
+    assert b"hunter2" not in bytes(Redactor().value(Raw(b" " * 100 + b'{"password": "hunter2"}')))

@@ -26,7 +26,7 @@ def compute(n: int, ctx: Context) -> int:
     return os.getpid()
 
 
-@afoot.tool(isolate=True, cpu=1.0, ceiling=60)
+@afoot.tool(isolate=True, cpu=0.3, ceiling=60)
 def endless() -> None:
     """Loops."""
     while True:

@@ -5,7 +5,7 @@ from typing import Any
 
 import afoot
 from afoot import Context
-from tests.e2e.tools import mark
+from tests.e2e.tools import MARKS, mark
 
 SIDE = {"type": "object", "properties": {"side": {"type": "string"}}, "required": ["side"]}
 
@@ -20,6 +20,19 @@ async def march(steps: int, tag: str, step_s: float = 0.1, ctx: Context | None =
             ctx.report(done, steps, f"step {done}")
     mark(tag, "done")
     return f"marched {steps}"
+
+
+@afoot.tool(on_disconnect="detach")
+async def march_on(tag: str, ctx: Context) -> str:
+    """Say each step, until the test has had enough."""
+    mark(tag, "started")
+    done = 0
+    while not (MARKS / f"{tag}-enough").exists():
+        await asyncio.sleep(0.1)
+        done += 1
+        ctx.report(done, 1000, f"step {done}")
+    mark(tag, "done")
+    return f"marched {done}"
 
 
 @afoot.tool(task="optional")

@@ -152,16 +152,20 @@ def test_an_answer_says_whose_token_it_came_with(closed: Front) -> None:
 
 
 def test_a_revoked_token_is_over_at_once(closed: Front) -> None:
-    """S2: also for a stream that is open."""
+    """S2: also for streams that are open, whether anything happens there or not; each says why."""
     secret = token(closed, "brief", "--scope", "watch,call")
     api = bearing(closed, secret)
-    with api.stream("/api/events") as events:
-        assert next(events).event == "snapshot"
+    running = api.start("linger", tag="brief-lingers")
+    with api.stream("/api/events") as events, api.stream(f"/api/calls/{running}/events") as own:
+        assert next(events).event == "snapshot" and next(own).event == "fact"
         assert "revoked brief" in afoot(closed, "tokens", "revoke", "brief").stdout
         assert ask(closed, call("add", {"a": 1, "b": 2}), secret)[0] == 401
-        Api(closed).start("nap", tag="wakes-the-stream")
-        rest = [event.event for event in events]
-        assert len(rest) < 50  # it ended
+        for stream in (events, own):
+            last = list(stream)[-1]
+            why = json.loads(last.data)["error"]
+            told = last.event, why["category"], why["message"]
+            assert told == ("denied", "auth", "the token 'brief' was revoked")
+    assert Api(closed).post(f"/api/calls/{running}/cancel", {}).status == 202
     listed = afoot(closed, "tokens", "--json").stdout
     assert "brief" not in listed and "secret" not in listed
 
@@ -222,7 +226,8 @@ def test_an_issuers_token_lets_its_subject_in(tmp_path: Path) -> None:
         fronting(tmp_path, {}, {"access": {"required": True, "issuer": issuer}}) as gateway,
     ):
         status, _, challenge = ask(gateway, call("add", {"a": 1, "b": 2}))
-        place = challenge.partition('resource_metadata="')[2].rstrip('"')
+        place, _, rest = challenge.partition('resource_metadata="')[2].partition('"')
+        assert rest == ', scope="afoot:call"'  # else a client would ask for every scope there is
         with urllib.request.urlopen(place) as page:
             told = json.load(page)
         assert (status, told["resource"], told["authorization_servers"]) == (401, gateway.url, [issuer])
@@ -235,5 +240,6 @@ def test_an_issuers_token_lets_its_subject_in(tmp_path: Path) -> None:
         for bad in (signed(issuer, "https://other.example"), late, good[:-4] + "AAAA"):
             assert ask(gateway, call("add", {"a": 1, "b": 2}), bad)[0] == 401
         watching = signed(issuer, told["resource"], scope="afoot:watch")
-        assert ask(gateway, call("add", {"a": 1, "b": 2}), watching)[0] == 403
+        refused = ask(gateway, call("add", {"a": 1, "b": 2}), watching)
+        assert refused[0] == 403 and 'error="insufficient_scope", scope="afoot:call"' in refused[2]
         assert bearing(gateway, watching).get("/api/questions").status == 200

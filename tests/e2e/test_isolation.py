@@ -55,7 +55,7 @@ def test_three_bad_tools_end_by_their_limits_while_others_report(mortal: Gateway
     assert codes == BAD
     facts = history.facts(mortal.store, found["endless"]["_meta"]["dev.afoot/call"])
     (finished,) = history.of_type(Finished, facts)
-    assert finished.cpu_s >= 0.9
+    assert finished.cpu_s >= 0.25
 
 
 def started(gateway: Gateway, tag: str) -> threading.Thread:

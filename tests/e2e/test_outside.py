@@ -14,19 +14,22 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.e2e.front import Front
+from tests.e2e.processes import free_port
 from tests.e2e.raw import ACCEPT, MODERN, call
 from tests.e2e.test_access import afoot, token
 
-EVERYWHERE = "0.0.0.0:0"
 pytestmark = pytest.mark.timeout(120)  # each starts several gateways
 
 
 class Elsewhere(Front):
     """A gateway that listens everywhere."""
 
+    port = 0
+
     def command(self, *surface: str) -> list[str]:
         """The command, with another address."""
-        return super().command(*(EVERYWHERE if part == "127.0.0.1:0" else part for part in surface))
+        own = f"0.0.0.0:{self.port}"
+        return super().command(*(own if part == "127.0.0.1:0" else part for part in surface))
 
 
 def refused(gateway: Front) -> str:
@@ -39,15 +42,16 @@ def refused(gateway: Front) -> str:
     return done.stderr
 
 
-def certified(folder: Path) -> dict[str, object]:
-    """A certificate for this machine, and its key."""
+def certified(folder: Path, hours: tuple[int, int] = (-1, 1)) -> dict[str, str]:
+    """A certificate for this machine, good from so many hours ago to so many, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "gate")])
     now = datetime.now(UTC)
     names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
     made = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(hours=1))
+        .serial_number(1).not_valid_before(now + timedelta(hours=hours[0]))
+        .not_valid_after(now + timedelta(hours=hours[1]))
         .add_extension(names, critical=False).sign(key, hashes.SHA256())
     )  # fmt: skip
     cert, secret = folder / "cert.pem", folder / "key.pem"
@@ -74,14 +78,16 @@ def test_off_loopback_it_does_not_start_unless_everything_is_there(tmp_path: Pat
 
 def test_off_loopback_it_speaks_tls_and_its_own_commands_still_work(tmp_path: Path) -> None:
     """S2: others come by TLS and with a token; this machine's own commands and bridges as ever."""
-    gateway = Elsewhere(tmp_path, {}, {"access": certified(tmp_path), "allow_hosts": "gate.example"})
+    port = free_port()
+    known = {"access": certified(tmp_path), "allow_hosts": f"127.0.0.1:{port}"}
+    gateway = Elsewhere(tmp_path, {}, known)
+    gateway.port = port
     secret = token(gateway, "ada")
     gateway.start()
     try:
         assert afoot(gateway, "call", "add", "a=1", "b=2").returncode == 0
-        place = json.loads(afoot(gateway, "status", "--json").stdout)["public"]
-        assert place.startswith("https://0.0.0.0:")
-        outer = place.replace("0.0.0.0", "127.0.0.1")
+        outer = json.loads(afoot(gateway, "status", "--json").stdout)["public"]
+        assert outer == f"https://127.0.0.1:{port}"
         body = json.dumps(call("add", {"a": 1, "b": 2})).encode()
         sent = {
             "authorization": f"Bearer {secret}", "content-type": "application/json", "accept": ACCEPT,
@@ -91,5 +97,8 @@ def test_off_loopback_it_speaks_tls_and_its_own_commands_still_work(tmp_path: Pa
         trusting = ssl.create_default_context(cafile=tmp_path / "cert.pem")
         with urllib.request.urlopen(request, context=trusting) as answer:
             assert json.load(answer)["result"]["structuredContent"] == {"sum": 3}
+        with urllib.request.urlopen(f"{outer}/healthz", context=trusting) as answer:
+            told = json.load(answer)
+        assert (told["status"], told["counted"], told["problems"], told["public"]) == ("ok", {}, [], None)
     finally:
         gateway.stop()

@@ -176,3 +176,61 @@ async def test_other_settings_forget_nothing_that_was_used() -> None:
         apply(engine, Settings())
         await over(engine, engine.submit(call()))
         assert len(engine.watchers) == watchers - 1 and engine.quota is None
+
+
+async def test_calls_that_a_caller_puts_below_its_own_count_as_any() -> None:
+    """G2, C8, P8: what it says of its calls is no way round its limits."""
+    async with bound(rests, concurrent=2, concurrency=1) as engine:
+        first = engine.submit(call())
+        second = engine.submit(Submission("tool", parent=first.call.id))
+        assert second.parent is first and second.call.state is State.QUEUED
+        with pytest.raises(OverQuota):
+            engine.submit(Submission("tool", parent=first.call.id))
+
+
+async def test_limits_that_come_and_go_lose_no_slot() -> None:
+    """C8: a call gives back what it took, whatever the limits are by then; who waits for nothing goes on."""
+    bench = Bench()
+    bench.add(rests, concurrency=5)
+    tables = {"*": QuotaSettings(concurrency=1)}
+    async with offering(bench) as engine:
+        before = engine.submit(call())
+        await asyncio.sleep(5)
+        apply(engine, Settings(quota=tables))
+        first, second, third = (engine.submit(call()) for _ in range(3))
+        await asyncio.sleep(1)
+        assert [one.call.state for one in (first, second, third)] == [
+            State.RUNNING, State.QUEUED, State.QUEUED
+        ]  # fmt: skip
+        await over(engine, before)
+        apply(engine, Settings())
+        await asyncio.sleep(0.1)
+        assert second.call.state is third.call.state is State.RUNNING
+        for one in (first, second, third):
+            assert (await over(engine, one)).call.end is not None
+        assert not engine.slots.holders
+        apply(engine, Settings(quota=tables))
+        again = engine.submit(call())
+        assert again.call.state is State.RUNNING
+
+
+async def test_what_was_refused_last_is_remembered() -> None:
+    """G2: when, and over what; the words are for people, also where it takes long."""
+    async with bound(calls=1, per_s=1_000_000) as engine:
+        await over(engine, engine.submit(call()))
+        await asyncio.sleep(0.5)
+        assert str(refused(engine)).endswith("1 calls in 1000000 s; try again in 1000000 s")
+        assert engine.quota is not None
+        used = engine.quota.used["local"]
+        assert used.last is not None and used.refused == 1
+        assert (used.last.at, used.last.limit) == (engine.clock.now(), "1 calls in 1000000 s")
+
+
+async def test_nobody_puts_calls_below_those_of_others() -> None:
+    """S3, P8: neither while they run, nor in what is kept."""
+    async with bound(rests, calls=9) as engine:
+        theirs = engine.submit(call("token:ada"))
+        mine = engine.submit(Submission("tool", caller="token:eve", parent=theirs.call.id))
+        assert mine.parent is None and mine.call.opened.parent is None
+        far = engine.submit(Submission("tool", caller="token:eve", parent="of another gateway"))
+        assert far.call.opened.parent == "of another gateway"

@@ -10,6 +10,7 @@ from afoot.core.ports import Query, Report, Run
 from afoot.engine import recorder
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
+from afoot.engine.recovery import recall
 from afoot.errors import Refused
 from tests.engine.double import Body, Journalist, engine_of, form, kinds, over, seqs, took, watched
 
@@ -171,6 +172,7 @@ async def test_the_ring_is_bounded_and_gives_up_whole_calls(
         await asyncio.sleep(2)
         kept = [len(await journal.facts(live.call.id)) for live in lives]
         listed = {row.id for row in await journal.find(Query())}
+        assert not engine.recorder._forgotten
     assert kept == [0, 0, 0, 40, 40]
     assert listed == {live.call.id for live in lives[3:]}, "no line in the list for a call without facts"
     assert "the history has a gap: 3 calls" in caplog.text
@@ -191,6 +193,26 @@ async def test_a_call_that_fell_out_of_the_ring_leaves_no_fragment(monkeypatch: 
         assert await journal.find(Query()) == []
         assert not engine.recorder._forgotten
     assert live.call.end and live.call.end.outcome == "ok"
+
+
+async def test_the_end_of_a_call_that_had_begun_outlives_a_full_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H1, U4: else the next gateway would take it for one that still runs, or run it a second time."""
+    monkeypatch.setattr(recorder, "RING", 20)
+    journal = Journalist()
+    async with engine_of(tool(10, contents=30), journal=journal) as engine:
+        live = engine.submit(Submission("tool"))
+        await asyncio.sleep(1)
+        journal.failing = True
+        await over(engine, live)
+        for _ in range(10):
+            await over(engine, engine.submit(Submission("tool")))
+        journal.failing = False
+        await asyncio.sleep(5)
+        assert await journal.unfinished() == []
+        assert (await kinds(journal, live.call.id))[-1] == "Finished"
+        assert live.call.id in {row.id for row in await journal.find(Query())}
+        assert not engine.recorder._forgotten
+        assert (await recall(engine, live.call.id)).call.end == live.call.end
 
 
 async def test_where_history_is_required_new_calls_are_refused() -> None:

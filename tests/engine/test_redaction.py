@@ -7,7 +7,7 @@ from msgspec import Raw, json
 
 from afoot.core.call import Call
 from afoot.core.facts import Amended, Answer, Answered, Logged, Opened
-from afoot.core.ports import Batch, Query, Run, Tool
+from afoot.core.ports import Batch, Query, Run, Tool, Work
 from afoot.core.redact import KEY, WORD, Redactor, Rules
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
@@ -15,7 +15,7 @@ from afoot.engine.policy import Policy
 from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
 from afoot.engine.terms import Terms
-from afoot.errors import RunnerDied
+from afoot.errors import RunnerDied, ToolError
 from afoot.store.memory import MemoryJournal
 from tests.engine.double import Bench, engine_of, facts, form, offering, over, text
 from tests.engine.reviewing import asked, asking, says, settled, told
@@ -225,3 +225,52 @@ async def _asks_twice(run: Run) -> str:
     first = await run.ask(form("first"))
     second = await run.ask(form("second"))
     return f"{bytes(first.content).decode()} {bytes(second.content).decode()}"
+
+
+@pytest.mark.parametrize("kind", [ValueError, ToolError])
+async def test_what_is_said_of_a_secret_that_was_given_is_kept_without_it(kind: type[Exception]) -> None:
+    """S4, E3: whatever words stand around it: in lines, in errors, in traces."""
+
+    async def body(run: Run) -> str:
+        run.log("trying hunter2 for 4711", "info", "")
+        raise kind("hunter2 is not good enough")
+
+    async with engine_of(body) as engine:
+        given = Raw(b'{"password": "hunter2", "secret": {"n": [4711, true, "a"]}, "plain": "good"}')
+        live = await over(engine, engine.submit(Submission("tool", given)))
+    assert facts(live, Logged)[0].text == f"trying {WORD} for {WORD}"
+    assert live.call.end is not None and (failure := live.call.end.failure) is not None
+    assert failure.message.endswith(f"{WORD} is not good enough") and "hunter2" not in failure.trace
+
+
+async def test_what_is_said_of_an_answer_is_kept_and_logged_without_its_secret(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S4, E3: also in the gateway's own log."""
+
+    async def body(run: Run) -> str:
+        answer = await run.ask(form("login", {"properties": {"pin": {"format": "password"}}}))
+        raise ValueError(f"no such pin: {bytes(answer.content).decode()}")
+
+    async with engine_of(body) as engine:
+        live = engine.submit(Submission("tool"))
+        engine.answer(await asked(live), Answer("accept", Raw(b'{"pin":"00-00-00"}')))
+        await over(engine, live)
+    assert live.call.end is not None and (failure := live.call.end.failure) is not None
+    for words in (failure.message, failure.trace, caplog.text):
+        assert WORD in words and "00-00-00" not in words
+    assert "tool tool crashed" in caplog.text
+
+
+async def test_an_authors_own_check_repeats_no_secret() -> None:
+    """S4, E4: what it says of the arguments is kept without what is secret in them."""
+
+    class Strict(Bench):
+        def prepare(self, tool: str, arguments: Raw) -> Work:
+            raise ToolError.validation(f"arguments.password: {json.decode(arguments)['password']} is weak")
+
+    bench = Strict()
+    bench.add(_asks)
+    async with offering(bench) as engine:
+        live = await over(engine, engine.submit(SECRET))
+    assert told(live) == ("failed", f"arguments.password: {WORD} is weak")

@@ -6,8 +6,11 @@ from afoot.core.ports import Run
 from afoot.core.redact import KEY
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.tapes import BYTES, CALLS, LONG, MESSAGES, Tapes
-from tests.engine.double import Bench, engine_of, offering
+from tests.engine.double import Bench, engine_of, form, offering
+from tests.engine.reviewing import asked
 from tests.engine.test_redaction import Declaring
+
+PIN = {"type": "string", "format": "password"}
 
 
 async def works(run: Run) -> str:
@@ -74,3 +77,25 @@ async def test_no_secret_is_on_a_tape() -> None:
         )
         assert second == {"result": {"content": {"password": {KEY: True}}}}
         assert third == "no JSON: password"
+
+
+async def test_an_answer_is_on_a_tape_without_what_its_question_calls_a_secret() -> None:
+    """S4, V4: on either side, and in both eras."""
+    schema = {"type": "object", "properties": {"pin": {"$ref": "#/$defs/pin"}}, "$defs": {"pin": PIN}}
+
+    async def asks(run: Run) -> str:
+        await run.ask(form("login", schema))
+        return "done"
+
+    async with engine_of(asks) as engine:
+        live = engine.submit(Submission("tool"))
+        await asked(live)
+        tapes = Tapes(engine)
+        content = {"pin": "0000", "n": 1}
+        answer = {"action": "accept", "content": content}
+        tapes.add(live.call.id, "caller", "in", message(arguments={}, inputResponses={"login": answer}))
+        tapes.add(live.call.id, "upstream", "out", json.encode({"id": 1, "result": answer}))
+        hidden = {"action": "accept", "content": {"pin": {KEY: True}, "n": 1}}
+        first, second = said(tapes, live.call.id)
+        assert first == json.decode(message(arguments={}, inputResponses={"login": hidden}))
+        assert second == {"id": 1, "result": hidden}

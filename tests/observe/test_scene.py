@@ -87,7 +87,7 @@ def test_a_snapshot_and_what_follows_it_overlap_without_harm() -> None:
 
 
 def test_only_what_the_operator_may_answer_is_in_the_inbox() -> None:
-    """Q4: not what the caller's model is asked, nor what stands for a question below."""
+    """Q4: what its caller is asked as well; not what a model is asked, nor what stands for one below."""
     scene = Scene()
     kinds = [
         Question("a.1", "", "approval", "run?"),
@@ -98,7 +98,7 @@ def test_only_what_the_operator_may_answer_is_in_the_inbox() -> None:
         Question("a.6", "", "url", "log in"),
     ]
     told(scene, ("a", 1, opened()), *(("a", n, Asked(100.0, one)) for n, one in enumerate(kinds, 2)))
-    assert list(scene.asking) == ["a.1", "a.6"]
+    assert list(scene.asking) == ["a.1", "a.5", "a.6"]
     told(scene, ("a", 8, Finished(101.0, "cancelled")))
     assert not scene.asking
 

@@ -1,5 +1,6 @@
 """A call's story as lines, from facts and readings alone."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from afoot.core.facts import (
 )
 from afoot.observe.story import READINGS, Read, highlights, story
 
+PARTIAL = msgspec.Raw(b'[{"type": "text", "text": "row 1\\nrow 2"}]')
 ID = "0" * 24 + "1a2b3c4d"
 
 
@@ -78,23 +80,35 @@ def test_an_answer_says_who_how_where_and_how_long_it_took() -> None:
 def test_logs_partials_cancels_and_what_came_late_are_in_it() -> None:
     """V2: everything that was recorded."""
     lines = told(
-        Started(100.0), Logged(100.5, "hello", "warning", "x"), Reported(101.0, partial=msgspec.Raw(b"[1]")),
+        Started(100.0), Logged(100.5, "hello", "warning", "x"), Reported(101.0, partial=PARTIAL),
         CancelRequested(102.0, "operator", "enough"), Finished(103.0, "cancelled"),
         Reported(104.0, message="more", late=True), Released(105.0, "grace"),
     )  # fmt: skip
     words = [line.split()[1] for line in lines[lines.index("") + 1 :]]
     assert words == ["opened", "started", "logged", "reported", "cancel", "finished", "late", "released"]
-    assert "partial [1]" in lines[-5] and lines[-1].endswith("after its grace, still running")
+    assert lines[-5].endswith("partial row 1 row 2") and lines[-1].endswith("after its grace, still running")
 
 
 def test_of_many_readings_some_are_told_and_the_others_counted() -> None:
     """V2: the first, the last, and a few between; none is lost from the count."""
     reads = [Read(Reading(100.0 + number, number, 499), 1) for number in range(500)]
-    found = [one for one in highlights(reads) if isinstance(one, Read)]
-    assert len(found) == READINGS and found[0] == reads[0] and found[-1].reading == reads[-1].reading
-    assert sum(one.left_out for one in found) + READINGS == 2 * 500
-    assert list(highlights(reads[:READINGS])) == reads[:READINGS]
-    assert list(highlights(reads[:1])) == reads[:1] and list(highlights([])) == []
+    found = list(highlights(reads))
+    assert len(found) == READINGS and (found[0][0], found[-1][0]) == (reads[0], reads[-1])
+    assert sum(left_out for _, left_out in found) + READINGS == 2 * 500
+    assert [one for one, _ in highlights(reads[:READINGS])] == reads[:READINGS]
+    assert list(highlights(reads[:1])) == [(reads[0], 1)] and list(highlights([])) == []
+
+
+def test_of_many_checkpoints_some_are_told_and_the_others_counted() -> None:
+    """V2, H4: a tool that saves after each page fills no screen; what else it reports stays whole."""
+    saved = [Reported(101.0 + number, checkpoint=msgspec.Raw(b'{"page": 1}')) for number in range(60)]
+    rows = [Reported(200.0, partial=PARTIAL) for _ in range(20)]
+    lines = told(Started(100.1), *saved, *rows)
+    assert sum("checkpoint" in line for line in lines) == READINGS
+    assert sum("partial" in line for line in lines) == 20
+    counted = re.findall(r"\((\d+) more before it\)", "\n".join(lines))
+    assert sum(map(int, counted)) + READINGS == 60
+    assert sum("checkpoint" in line for line in told(Started(100.1), *saved[:READINGS])) == READINGS
 
 
 def test_what_it_belongs_to_is_said_with_what_to_type() -> None:

@@ -1,5 +1,6 @@
 """Named tokens: made once, known by their secret, over when they are revoked or have expired."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,19 +55,22 @@ def test_a_token_that_has_expired_says_so(tokens: Tokens, wall: Wall) -> None:
     """S2: not that it is unknown, which would send its owner looking elsewhere."""
     secret, _ = tokens.add("ada", ["call"], 60.0)
     wall.time += 59
-    assert tokens.find(secret.encode()) is not None and tokens.holds("token:ada")
+    found = tokens.find(secret.encode())
+    assert found is not None and tokens.over(found) == ""
     wall.time += 1
     with pytest.raises(Denied, match="'ada' has expired") as denied:
         tokens.find(secret.encode())
-    assert denied.value.status == 401 and not tokens.holds("token:ada")
+    assert denied.value.status == 401 and "'ada' has expired" in tokens.over(found)
 
 
 def test_a_revoked_token_is_unknown_also_where_another_process_did_it(tokens: Tokens) -> None:
     """S2: the command line revokes, the gateway sees it."""
     secret, token = tokens.add("ada", ["call"])
+    found = tokens.find(secret.encode())
+    assert found is not None
     other = Tokens(state.Kept("tokens.json", Token), lambda: 0.0)
     assert other.revoke(token.id).name == "ada"
-    assert tokens.find(secret.encode()) is None and not tokens.holds("token:ada")
+    assert tokens.find(secret.encode()) is None and tokens.over(found) == "the token 'ada' was revoked"
     with pytest.raises(UnknownName):
         tokens.revoke("ada")
 
@@ -100,3 +104,37 @@ def test_who_lacks_a_scope_is_told_which(tokens: Tokens) -> None:
     with pytest.raises(Denied, match="`admin` is needed, and token:ada has call") as denied:
         found.demand("admin")
     assert (denied.value.status, denied.value.scope) == (403, "admin")
+
+
+def test_a_file_that_cannot_be_read_just_now_sends_nobody_away(tokens: Tokens, tmp_path: Path) -> None:
+    """S2: who is there stays until it can be looked at again; nobody new comes in."""
+    secret, _ = tokens.add("ada", ["call"])
+    found = tokens.find(secret.encode())
+    assert found is not None
+    (tmp_path / "tokens.json").write_text("half a fi")
+    assert tokens.over(found) == ""
+    with pytest.raises(CallerError, match="tokens.json"):
+        tokens.find(secret.encode())
+
+
+@pytest.mark.parametrize("lasts_s", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_that_is_none_makes_no_token(tokens: Tokens, lasts_s: float) -> None:
+    """S2: least of all one that never ends."""
+    with pytest.raises(CallerError, match="over 0"):
+        tokens.add("ada", ["call"], lasts_s)
+    assert tokens.all() == []
+
+
+def test_tokens_that_are_made_at_the_same_time_are_all_kept(tokens: Tokens) -> None:
+    """S2: a secret that was printed counts, and what was revoked stays so."""
+    tokens.add("old", ["call"])
+
+    def change(number: int) -> None:
+        other = Tokens(state.Kept("tokens.json", Token), lambda: 1000.0)
+        other.add(f"t{number}", ["call"])
+        if number == 3:
+            other.revoke("old")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(change, range(40)))
+    assert {one.name for one in tokens.all()} == {f"t{number}" for number in range(40)}

@@ -1,6 +1,7 @@
 """Access tokens of an issuer: only what it signed for us, now, with a key that it publishes, counts."""
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from afoot.core.access import Access
-from afoot.serve.oauth import AGAIN_S, Oauth
+from afoot.serve.oauth import AGAIN_S, KEEP_S, LEEWAY_S, PARTING_S, Oauth
 from afoot.serve.principal import Denied, Principal
 
 ISSUER = "https://login.example/realm"
@@ -76,6 +77,7 @@ def test_a_good_token_tells_who_and_what() -> None:
     """S2, S3: the subject is the caller; of its scopes, those that are ours count."""
     found = check(Issuer().gate(), token())
     assert (found.caller, found.scopes) == ("oauth:ada", {"call"})
+    assert found.until == NOW + 60 + LEEWAY_S
 
 
 def test_keys_of_either_kind_count() -> None:
@@ -102,6 +104,14 @@ def test_a_token_that_is_not_for_us_now_does_not_count(claims: dict[str, Any], w
     """S2: and it is said why."""
     with pytest.raises(Denied, match=why) as denied:
         check(Issuer().gate(), token(**claims))
+    assert denied.value.status == 401
+
+
+def test_a_head_that_is_nested_too_deep_is_refused() -> None:
+    """S2: no stranger makes us fail."""
+    head = base64.urlsafe_b64encode(b"[" * 11_000).rstrip(b"=")
+    with pytest.raises(Denied, match="cannot be read") as denied:
+        check(Issuer().gate(), head + b".e30.x")
     assert denied.value.status == 401
 
 
@@ -189,3 +199,76 @@ def test_clients_are_told_where_to_get_a_token() -> None:
     told = gate.metadata()
     assert (told["resource"], told["authorization_servers"]) == (RESOURCE, [ISSUER])
     assert told["scopes_supported"] == ["afoot:call", "afoot:watch", "afoot:answer", "afoot:admin"]
+
+
+def test_scopes_are_called_as_the_issuer_calls_them() -> None:
+    """S2: a client that is told what is missing asks its issuer for it."""
+    assert Issuer().gate().named("call") == "afoot:call"
+
+
+def test_a_key_that_is_published_no_more_counts_no_more() -> None:
+    """S2: whoever stole it has it for minutes, not for ever."""
+    issuer = Issuer()
+    gate = issuer.gate(jwks_url="https://login.example/keys")
+
+    async def later() -> Principal:
+        await gate.check(token(exp=NOW + 9999))
+        issuer.pages["https://login.example/keys"]["keys"] = KEYS[1:]
+        issuer.time += KEEP_S
+        for _ in range(10):  # the first may still come in, while the keys are asked for
+            await gate.check(token(exp=NOW + 9999))
+            await asyncio.sleep(0)
+        raise AssertionError("it still counts")
+
+    with pytest.raises(Denied, match="no key 'one'"):
+        asyncio.run(later())
+
+
+@pytest.mark.parametrize("page", [None, {"keys": []}, {}, "rubbish"])
+def test_keys_that_cannot_be_had_again_are_kept(page: object) -> None:
+    """S2: an issuer's bad hour is nobody's else."""
+    issuer = Issuer()
+    gate = issuer.gate(jwks_url="https://login.example/keys")
+
+    async def later() -> None:
+        await gate.check(token(exp=NOW + 9999))
+        issuer.pages["https://login.example/keys"] = page
+        if page is None:
+            issuer.pages.clear()
+        issuer.time += KEEP_S
+        for _ in range(10):
+            assert (await gate.check(token(exp=NOW + 9999))).caller == "oauth:ada"
+            await asyncio.sleep(0)
+
+    asyncio.run(later())
+    assert len(issuer.asked) == 2
+
+
+@pytest.mark.parametrize("url", ["http://login.example/keys", "file:///etc/passwd", ""])
+def test_keys_are_not_read_from_where_anybody_could_change_them(url: str) -> None:
+    """S2: whatever the issuer's page says."""
+    issuer = Issuer()
+    for page in issuer.pages.values():
+        page["jwks_uri"] = url
+    with pytest.raises(Denied, match="not be safe|404"):
+        check(issuer.gate(), token())
+    assert url not in issuer.asked
+
+
+def test_nobody_can_be_called_as_the_digest_of_another() -> None:
+    """S3: a subject that looks like one is none."""
+    strange = check(Issuer().gate(), token(sub="ada lovelace")).caller
+    copied = check(Issuer().gate(), token(sub=strange.removeprefix("oauth:"))).caller
+    assert strange != copied and copied.startswith("oauth:sha256-")
+    assert check(Issuer().gate(), token(sub="\ud800")).caller.startswith("oauth:sha256-")
+
+
+def test_who_came_by_a_token_stays_until_its_end() -> None:
+    """S2: and a moment longer, in which calls part from it."""
+    issuer = Issuer()
+    gate = issuer.gate()
+    found = check(gate, token())
+    issuer.time = found.until + PARTING_S - 0.1
+    assert gate.over(found) == ""
+    issuer.time += 0.2
+    assert "has expired" in gate.over(found)

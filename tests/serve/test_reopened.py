@@ -1,11 +1,18 @@
 """Sessions of the handshake era that outlive their gateway, and those that do not (D2, S3)."""
 
 import asyncio
+from pathlib import Path
 
-from afoot.serve.sessions import LASTS_S
+import pytest
+
+from afoot.serve import sessions
+from afoot.serve.ended import LASTS_S, Ended
+from afoot.serve.guard import Guard, hosts
+from afoot.serve.http import Http
+from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
 from afoot.store.memory import MemoryJournal
-from tests.serve.double import faked, nap, site_of
+from tests.serve.double import TOKEN, faked, nap, site_of
 from tests.serve.test_resume import again, client, cut, lines, logs, places
 from tests.serve.wires import Web, older, request
 
@@ -43,26 +50,97 @@ async def test_a_task_is_found_again_by_its_session_after_a_restart() -> None:
     assert found.messages[0]["result"]["status"] == "completed"
 
 
-async def known(site: Site, session: str) -> bool:
-    """Whether a gateway knows this session."""
+def gateway(site: Site, folder: Path) -> Web:
+    """A gateway that remembers in this folder which sessions were ended."""
     web = Web(site)
-    web.session = session
-    status = (await web.ask(request("ping"))).status
+    guard = Guard(hosts(23668, []), frozenset(), "", TOKEN)
+    web.application = Http(site, guard, Sessions(site, Ended(folder)), _nowhere)
+    return web
+
+
+async def _nowhere(*_: object) -> None:
+    raise AssertionError("everything here is for /mcp")
+
+
+async def opened(web: Web) -> str:
+    """A new session, by its id."""
+    web.session = ""
+    await web.shake_hands()
+    return web.session
+
+
+async def known(web: Web, session: str) -> bool:
+    """Whether a gateway knows this session."""
+    status = (await web.ask(request("ping"), mcp_session_id=session)).status
     assert status in (200, 404)
     return status == 200
+
+
+@faked
+async def test_a_session_that_was_ended_stays_ended_over_restarts(tmp_path: Path) -> None:
+    """D2, S3: whether the gateway that it was ended at had opened it, or only knew it again."""
+    async with site_of(nap) as site:
+        web = gateway(site, tmp_path)
+        first, second, third = [await opened(web) for _ in range(3)]
+        await web.open("DELETE", mcp_session_id=first).done()
+        assert not await known(web, first)
+        await asyncio.sleep(1)
+    async with site_of(nap) as site:
+        web = gateway(site, tmp_path)
+        assert not await known(web, first) and await known(web, second)
+        await web.open("DELETE", mcp_session_id=second).done()
+        assert not await known(web, second)
+        await asyncio.sleep(1)
+    async with site_of(nap) as site:
+        web = gateway(site, tmp_path)
+        assert [await known(web, one) for one in (first, second, third)] == [False, False, True]
 
 
 @faked
 async def test_a_session_that_is_over_too_old_or_of_another_key_is_unknown() -> None:
     """S3: 404, so that its client opens another."""
     async with site_of(nap) as site:
-        web = await client(site)
+        web = Web(site)
+        session = await opened(web)
         await web.open("DELETE").done()
-        assert not await known(site, web.session)  # it was opened at this gateway, so it was ended
-        site.began += 1  # as if it had been at another
-        assert await known(site, web.session)
-        site.began += LASTS_S
-        assert not await known(site, web.session)
+        assert not await known(web, session)
+        session = await opened(web)
+        await asyncio.sleep(1)
     async with site_of(nap) as site:
-        site.key, site.began = b"x" * 32, site.began + 1
-        assert not await known(site, web.session)
+        assert await known(Web(site), session)
+        await asyncio.sleep(LASTS_S)
+        assert not await known(Web(site), session)
+        session = await opened(Web(site))
+        await asyncio.sleep(1)
+    async with site_of(nap) as site:
+        site.key = b"x" * 32
+        assert not await known(Web(site), session)
+
+
+@faked
+async def test_sessions_that_come_back_are_only_so_many_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G3: 503, as for a new one."""
+    monkeypatch.setattr(sessions, "MOST", 2)
+    async with site_of(nap) as site:
+        one, two = [await opened(Web(site)) for _ in range(2)]
+        await asyncio.sleep(1)
+    async with site_of(nap) as site:
+        web = Web(site)
+        await opened(web)
+        assert await known(web, one)
+        assert (await web.ask(request("ping"), mcp_session_id=two)).status == 503
+
+
+@faked
+async def test_a_session_that_was_long_idle_finds_its_task_within_its_time() -> None:
+    """H3: the time to live that it was told is true, whatever room others needed meanwhile."""
+    async with site_of(nap) as site:
+        web = Web(site)
+        mine = await opened(web)
+        made = (await web.ask(request("tools/call", {"name": "tool", "task": {}}))).messages[0]["result"][
+            "task"
+        ]
+        await asyncio.sleep(made["ttl"] / 1000 - 5)
+        await opened(web)  # makes room
+        found = await web.ask(request("tasks/get", {"taskId": made["taskId"]}), mcp_session_id=mine)
+    assert found.messages[0]["result"]["status"] == "completed"

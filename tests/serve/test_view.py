@@ -3,7 +3,19 @@
 from msgspec import Raw, json
 
 from afoot.core.call import fold
-from afoot.core.facts import Answer, Answered, Asked, Finished, Opened, Question, Released, Started, Trace
+from afoot.core.facts import (
+    Answer,
+    Answered,
+    Asked,
+    Failure,
+    Finished,
+    Opened,
+    Question,
+    Released,
+    Reported,
+    Started,
+    Trace,
+)
 from afoot.serve.view import encode, full, view
 
 
@@ -18,6 +30,14 @@ def test_processor_time_and_trace_are_shown_where_they_are_known() -> None:
     shown = json.decode(encode(view(plain, 3.0)))
     assert "cpu_s" not in shown and shown["trace"] is None and "redacted" not in shown
     assert json.decode(encode(full(plain, [], 3.0)))["redacted"] == []
+
+
+def test_why_a_call_did_not_end_well_is_what_it_says_last() -> None:
+    """V4, H3: in a list as in the history, also while its tool has not stopped yet."""
+    opened = Opened(1.0, "tool", "local", "local", Raw(b"{}"))
+    end = Finished(2.0, "failed", failure=Failure("too many requests"))
+    shown = view(fold("c1", [opened, Started(1.0), Reported(1.5, message="half"), end]), 3.0)
+    assert shown.message == "too many requests"
 
 
 def test_who_answered_is_the_caller_unless_it_is_said() -> None:

@@ -83,6 +83,10 @@ class Exchange:
         self.chunks.append((now(), message["body"]))
         self.is_whole = not message.get("more_body", False)
 
+    def say(self, rest: bytes) -> None:
+        """The client sends the end of what it began."""
+        self._inbox.put_nowait({"type": "http.request", "body": rest, "more_body": False})
+
     def leave(self) -> None:
         """The client closes its connection."""
         self._inbox.put_nowait({"type": "http.disconnect"})

@@ -32,7 +32,7 @@ def wrong(access: Access) -> str:
     if bool(access.tls_cert) != bool(access.tls_key):
         return "access.tls_cert and access.tls_key: one needs the other"
     for name in ("public_url", "issuer", "jwks_url"):
-        if (url := getattr(access, name)) and not _is_sound(url):
+        if (url := getattr(access, name)) and not is_sound(url):
             return (
                 f"access.{name}: must be an https:// address, or an http:// one of this machine, not {url!r}"
             )
@@ -61,7 +61,8 @@ def is_closed(host: str, access: Access, mcp_token: str) -> bool:
     return bool(access.required or mcp_token or access.public_url or host not in LOOPBACK)
 
 
-def _is_sound(url: str) -> bool:
+def is_sound(url: str) -> bool:
+    """Whether nobody in between can change what stands at an address: TLS, or on this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

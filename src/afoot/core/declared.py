@@ -36,6 +36,15 @@ def of_schema(schema: Raw) -> Declared | None:
     return _read(schema, "")
 
 
+def of_answer(schema: Raw) -> Declared | None:
+    """The same for an answer as it is sent, or several by their keys: what was asked for is its content."""
+    asked = _read(schema, "")
+    if asked is None:
+        return None
+    answer = {"properties": {"content": asked.root}}
+    return Declared(asked.root, ({**answer, "additionalProperties": answer},))
+
+
 def of_tool(definition: Raw) -> Declared | None:
     """What the input schema of a tool says of secrets; None if that is nothing."""
     return _read(definition, "inputSchema")

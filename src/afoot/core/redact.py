@@ -16,6 +16,7 @@ MARK = Raw(b'{"dev.afoot/redacted":true}')  # what stands where a secret was
 WORD = "[redacted]"  # the same in running text
 DEEPEST = 64  # what lies deeper and looks suspicious is left out as a whole
 LEAST = 8  # characters of a known secret that is looked for in text: "1" is none
+SHORTEST = 4  # the same for one that stands in the arguments of the very call that text is about
 
 # In names `*` stands for anything, `_` also for `-`, `.`, a space or nothing; case does not count.
 NAMES = (
@@ -34,11 +35,19 @@ VALUES = (
     r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+",
     r"Bearer [\w.~+/=-]{16,}",
     r"bearer [\w.~+/=-]{16,}",
-    r"://[^/\s:@\"]+:[^/\s@\"]+@",
+    r":(?:\\?/){2}[^/\s:@\"]*:[^/\s@\"]+@",  # JSON may have a backslash before each slash
+    r"afoot_[A-Za-z0-9_-]{43}",
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
 )
 
 Scan = Callable[[Raw], object]
+# What somebody says a secret is: quoted, also within JSON that is text itself; or a word, with its scheme.
+_SAID = (
+    r"\\\"(?:[^\"\\]|\\[^\"])*\\\"|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'"
+    r"|(?:(?:basic|bearer|digest|negotiate|token|apikey)\s+)?[^\s,;&]+"
+)
+_COOKIES = re.compile(r"(?i)((?:set-)?cookie\s*:\s*)[^\r\n\"']+")
+_FIRST = re.compile(rb"\s*(.)", re.DOTALL)
 _ALWAYS = re.compile(b"").search
 _object = json.Decoder(dict[str, Raw])
 _array = json.Decoder(list[Raw])
@@ -67,7 +76,8 @@ class Redactor:
         self._keep = re.compile("|".join(map(_glob, keep)) or "(?!)", re.IGNORECASE | re.DOTALL)
         self._text = re.compile("|".join(f"(?:{one})" for one in values) or "(?!)")
         words = "|".join(_word(one) for one in names) or "(?!)"
-        self._said = re.compile(rf"(?i)((?:{words})\w*)([\"']?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)")
+        self._said = re.compile(rf"(?i)((?:{words})\w*)(\\?[\"']?\s*[=:]\s*)({_SAID})")
+        self._hides_cookies = self.is_secret("cookie")
         # A name is looked for only where a key can be: at a quote, with another and a colon behind it. One
         # with an escape in it could be any.
         key = rf'"(?=[^"]{{1,200}}"\s*:)(?i:[^"]*?(?:{words}|\\))'
@@ -105,7 +115,10 @@ class Redactor:
         """Text without the secrets in it."""
         if self._known is not None:
             text = self._known.sub(WORD, text)
-        return self._said.sub(self._unsaid, self._text.sub(WORD, text))
+        text = self._text.sub(WORD, text)
+        if self._hides_cookies:  # of which there may be several
+            text = _COOKIES.sub(rf"\1{WORD}", text)
+        return self._said.sub(self._unsaid, text)
 
     def _unsaid(self, found: re.Match[str]) -> str:
         """What is left of `name = value`."""
@@ -113,7 +126,8 @@ class Redactor:
 
     def _clean(self, body: Raw, declared: Declared | None, depth: int) -> Raw:
         """One value; it is read only as far as something in it looks suspicious, or is declared."""
-        first = bytes(memoryview(body)[:64]).lstrip()[:1]
+        begins = _FIRST.match(body)
+        first = b"" if begins is None else begins[1]
         if first == b'"':
             return MARK if self._shapes.search(body) else body
         if first not in (b"{", b"[") or (declared is None and self._scan.search(body) is None):
@@ -154,6 +168,43 @@ def _marks(value: object, at: str) -> Iterator[str]:
     elif isinstance(value, list):
         for number, one in enumerate(value):
             yield from _marks(one, f"{at}/{number}")
+
+
+def hidden(real: Raw, kept: Raw) -> frozenset[str]:
+    """The texts that stand in JSON where marks stand in what is kept of it."""
+    if kept is real or not kept or KEY.encode() not in bytes(kept):
+        return frozenset()
+    try:
+        return frozenset(_behind(json.decode(real), json.decode(kept)))
+    except (DecodeError, RecursionError):
+        return frozenset()
+
+
+def without(text: str, secrets: Set[str]) -> str:
+    """Text without these, the longest first: one may be part of another."""
+    for one in sorted(secrets, key=len, reverse=True):
+        text = text.replace(one, WORD)
+    return text
+
+
+def _behind(real: object, kept: object) -> Iterator[str]:
+    """What the marks hide, as far as it can be told from other text."""
+    if kept == {KEY: True}:
+        yield from (one for one in _texts(real) if len(one) >= SHORTEST)
+    elif isinstance(real, dict) and isinstance(kept, dict):
+        for name in real.keys() & kept.keys():
+            yield from _behind(real[name], kept[name])
+    elif isinstance(real, list) and isinstance(kept, list):
+        for pair in zip(real, kept, strict=False):
+            yield from _behind(*pair)
+
+
+def _texts(value: object) -> Iterator[str]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        yield from _texts(one)
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
 
 
 def _hidden(value: Raw) -> Raw:

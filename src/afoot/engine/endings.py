@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import traceback
+from collections.abc import Set
 from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Failure, Finished, Result
 from afoot.core.ports import Report
+from afoot.core.redact import hidden, without
 from afoot.errors import ToolError
 
 log = logging.getLogger("afoot.engine")
@@ -51,19 +53,31 @@ def fitting(report: Report, engine: "Engine", call: Call) -> Report:
     return report
 
 
-def told(error: ToolError) -> Failure:
-    """What a tool said of its own failure."""
-    return Failure(error.message, error.category, error.code, error.retryable, error.retry_after)
+def told(live: "Live", error: ToolError) -> Failure:
+    """What a tool said of its own failure, without the secrets that it was given."""
+    message = without(error.message, secrets(live))
+    return Failure(message, error.category, error.code, error.retryable, error.retry_after)
 
 
 def failed(engine: "Engine", live: "Live", error: Exception) -> Failure:
     """Why arguments were not taken: what the tool said of them, or that looking at them crashed."""
-    return told(error) if isinstance(error, ToolError) else crashed(engine, live, error)
+    return told(live, error) if isinstance(error, ToolError) else crashed(engine, live, error)
 
 
 def crashed(engine: "Engine", live: "Live", error: BaseException) -> Failure:
     """A crash is a clean line to the caller; the trace is for log and history (E3). Neither has secrets."""
-    clean = engine.catalog.terms.redactor.text
+    given = secrets(live)
+
+    def clean(text: str) -> str:
+        return without(engine.catalog.terms.redactor.text(text), given)
+
     trace = clean("".join(traceback.format_exception(error))[-16_000:])
     text = clean(f"tool {live.tool.name} crashed: {type(error).__name__}: {error}"[:1000])
+    log.error("call %s: tool %s crashed\n%s", live.call.id, live.tool.name, trace)
     return Failure(text, trace=trace)
+
+
+def secrets(live: "Live") -> Set[str]:
+    """What this call was given that is not kept: in its arguments, and in answers."""
+    answered = [(said.content, live.call.answers[name].answer.content) for name, said in live.said.items()]
+    return hidden(live.arguments, live.call.arguments).union(*(hidden(*one) for one in answered))

@@ -4,7 +4,6 @@ A follower is one flag and one position; it never delays the call. Here everythi
 """
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
 SAMPLE_S = 1.0  # at most one reading a second goes into the history
-
-log = logging.getLogger("afoot.engine")
 
 
 class LoopClock:
@@ -83,6 +80,7 @@ class Live(Struct, eq=False):
     request: tuple[int | str, str] | None = None  # the id of the one that opened it, and its era's version
     provider: Provider | None = None
     gate: asyncio.Future[None] | None = None  # opened when it has its slot
+    inner: bool = False  # made by a call of ours: its caller has paid for that one (G2)
     parent: "Live | None" = None
     below: "Below | None" = None  # once it has called a tool itself
 
@@ -221,8 +219,7 @@ class Attempt(Struct, eq=False):
 
     def content(self, report: Report) -> None:
         """Record a report that is more than numbers, or that comes too late."""
-        live = self.live
-        now = self._heard()
+        live, now = self.live, self._heard()
         if live.call.end is not None:
             if now - live.late_at < SAMPLE_S and not report.partial:
                 return  # a runaway tool fills no history
@@ -285,9 +282,8 @@ async def supervise(engine: "Engine", live: Live) -> None:
             await supervise(engine, live)
             return
     except ToolError as error:
-        end = engine.ending(live, "failed", told(error))
+        end = engine.ending(live, "failed", told(live, error))
     except (Exception, SystemExit) as error:
-        log.exception("call %s: tool %s crashed", call.id, live.tool.name)
         end = engine.ending(live, "failed", crashed(engine, live, error))
     else:
         size = len(bytes(result.content)) + len(bytes(result.structured))

@@ -191,7 +191,7 @@ def entry(
         tools[0].server,
         {tool.inner or tool.name: tool.digest for tool in tools},
         now,
-        answer.by,
+        answer.who if ":" in answer.who else answer.by,  # a caller has a name, a browser but a number
         said.scope,
         digest_of(arguments) if is_exact else "",
         shown(arguments if kept is None else kept)[:PREVIEW] if is_exact else "",

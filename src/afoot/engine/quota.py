@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from math import ceil
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -20,12 +21,20 @@ MOST = 10_000  # callers that are remembered; who was silent longest makes room
 SOON_S = 1.0  # after which it is worth asking again whether another call has ended
 
 
+class Refusal(Struct, frozen=True):
+    """A call that was over a quota: when, and which limit it was that it was over."""
+
+    at: float
+    limit: str
+
+
 class Used(Struct):
     """What one caller has used within the while of its quota, and how often it wanted more."""
 
     calls: deque[float] = field(default_factory=deque)  # when
     cpu: deque[tuple[float, float]] = field(default_factory=deque)  # when, and how much
     refused: int = 0
+    last: Refusal | None = None  # the newest of those
 
     def forget(self, before: float) -> None:
         """What was used before no longer counts."""
@@ -72,10 +81,10 @@ class Quota:
         if limits is None:
             return
         used = self.spent(caller, now, limits)
-        if (why := _over(limits, used, now, living)) is not None:
-            used.refused += 1
+        if (why := over(limits, used, now, living)) is not None:
             what, after_s = why
-            raise OverQuota(f"{caller} is over its quota: {what}; try again in {after_s:.3g} s", after_s)
+            used.refused, used.last = used.refused + 1, Refusal(now, what)
+            raise OverQuota(f"{caller} is over its quota: {what}; try again in {_told(after_s)} s", after_s)
         if limits.calls:
             used.calls.append(now)
 
@@ -103,19 +112,24 @@ class Quota:
                 self._told[entry.call] = fact.cpu_s
 
 
-def _over(
+def over(
     limits: QuotaSettings, used: Used, now: float, living: Callable[[], int]
 ) -> tuple[str, float] | None:
     """What there is too much of, and after how long there is less."""
     if limits.calls and len(used.calls) >= limits.calls:
         after_s = used.calls[len(used.calls) - limits.calls] + limits.per_s - now
-        return f"{limits.calls} calls in {limits.per_s:g} s", max(0.001, after_s)
+        return f"{limits.calls} calls in {_told(limits.per_s)} s", max(0.001, after_s)
     if limits.cpu_s and (spent := used.cpu_s) >= limits.cpu_s:
         for at, one in used.cpu:
             spent -= one
             if spent < limits.cpu_s:
-                told = f"{limits.cpu_s:g} s of processor time in {limits.per_s:g} s"
+                told = f"{_told(limits.cpu_s)} s of processor time in {_told(limits.per_s)} s"
                 return told, max(0.001, at + limits.per_s - now)
     if limits.concurrent and living() >= limits.concurrent:
         return f"{limits.concurrent} calls at once", SOON_S
     return None
+
+
+def _told(seconds: float) -> str:
+    """Seconds as people read them: never as a power of ten."""
+    return f"{seconds:.3g}" if seconds < 100 else f"{ceil(seconds)}"

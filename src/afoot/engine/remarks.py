@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from afoot.core.call import State
 from afoot.core.facts import Hindered, Logged
+from afoot.core.redact import without
+from afoot.engine.endings import secrets
 
 if TYPE_CHECKING:
     from afoot.engine.engine import Engine
@@ -16,7 +18,7 @@ def logged(engine: "Engine", live: "Live", text: str, level: str, logger: str) -
     """Its tool logged a line."""
     live.late += live.call.end is not None
     if live.call.started is not None and live.late <= LATE_LINES:
-        kept = engine.catalog.terms.redactor.text(text)
+        kept = without(engine.catalog.terms.redactor.text(text), secrets(live))
         engine.commit(live, Logged(engine.clock.now(), kept, level, logger))
 
 

@@ -31,7 +31,7 @@ def _redactor(engine: Engine, settings: Settings) -> Redactor:
     """The rules for secrets; which ones there are is not forgotten when the rules change."""
     redactor = Redactor(settings.redact)
     redactor.recall(engine.catalog.terms.redactor.known)
-    redactor.know({"mcp_token": settings.mcp_token})
+    redactor.know({**settings.otel.headers, "mcp_token": settings.mcp_token})
     return redactor
 
 
@@ -46,3 +46,5 @@ def _limit(engine: Engine, tables: dict[str, QuotaSettings]) -> None:
         if engine.quota is not None:
             engine.quota.used = before.used
     engine.slots.per_caller = None if engine.quota is None else engine.quota.concurrency
+    while engine.closing is None and engine.slots.next() is not None:
+        pass  # who waited for what is no limit any more goes on

@@ -14,7 +14,7 @@ class Slots:
         self.per_server = per_server  # for servers without a limit of their own; 0: no limit
         self.per_caller: Callable[[str], int] | None = None  # calls at once of a caller; None: nobody has one
         self._taken: dict[str, int] = {}
-        self.holders: set[str] = set()  # calls; one that was recovered has no slot to give back
+        self.holders: dict[str, list[str]] = {}  # by call: what it took; a recovered one has nothing
         self._line: deque[Live] = deque()
 
     def take(self, live: Live) -> bool:
@@ -26,7 +26,7 @@ class Slots:
             return False
         for key, _ in keys:
             self._taken[key] = self._taken.get(key, 0) + 1
-        self.holders.add(live.call.id)
+        self.holders[live.call.id] = [key for key, _ in keys]
         return True
 
     def wait(self, live: Live) -> bool:
@@ -38,11 +38,11 @@ class Slots:
         return True
 
     def free(self, live: Live) -> None:
-        """Give this call's slot back, if it has one."""
-        if live.call.id in self.holders:
-            self.holders.remove(live.call.id)
-            for key, _ in self._keys(live):
-                self._taken[key] -= 1
+        """Give this call's slot back, if it has one: what it took, whatever the limits are by now."""
+        for key in self.holders.pop(live.call.id, ()):
+            self._taken[key] -= 1
+            if not self._taken[key]:
+                del self._taken[key]  # callers come and go
 
     def next(self) -> Live | None:
         """The first in line that can take a slot now, with the slot taken."""
@@ -60,7 +60,7 @@ class Slots:
         tool = live.tool
         of_server = tool.server_concurrency or self.per_server
         keys = [(f"tool:{tool.name}", tool.concurrency), (f"server:{tool.server}", of_server)]
-        if self.per_caller is not None and live.parent is None:
+        if self.per_caller is not None and not live.inner:
             caller = live.call.opened.caller
             keys.append((f"caller:{caller}", self.per_caller(caller)))
         return [(key, limit) for key, limit in keys if limit]

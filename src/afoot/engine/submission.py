@@ -52,7 +52,7 @@ def check(engine: "Engine", want: Submission) -> None:
 
 
 def _living(engine: "Engine", caller: str) -> int:
-    return sum(live.call.opened.caller == caller and live.parent is None for live in engine.calls())
+    return sum(live.call.opened.caller == caller and not live.inner for live in engine.calls())
 
 
 def special(engine: "Engine", want: Submission, tool: Tool, opened: Opened) -> Opened:
@@ -66,7 +66,7 @@ def special(engine: "Engine", want: Submission, tool: Tool, opened: Opened) -> O
         opened,
         arguments=kept(engine, tool, want.arguments),
         limits=limits,
-        parent=want.parent,
+        parent=None if _is_anothers(engine, want) else want.parent,
         weight=want.weight if 0 <= want.weight <= HEAVIEST else 1.0,
         approval=approval,
         trusted=tool.trusted,
@@ -74,6 +74,12 @@ def special(engine: "Engine", want: Submission, tool: Tool, opened: Opened) -> O
         key=want.claim.key if want.claim else "",
         task=want.claim is not None and want.claim.task,
     )
+
+
+def _is_anothers(engine: "Engine", want: Submission) -> bool:
+    """Whether the parent that a caller names is somebody else's call: nobody puts calls below those (S3)."""
+    above = engine[want.parent] if want.parent is not None and want.parent in engine else None
+    return above is not None and above.call.opened.caller != want.caller
 
 
 def kept(engine: "Engine", tool: Tool, arguments: Raw) -> Raw:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import DecodeError, Raw, Struct, field, json
 
-from afoot.core.declared import of_tool
+from afoot.core.declared import of_answer, of_tool
+from afoot.engine.live import Live
 
 if TYPE_CHECKING:
     from afoot.engine.engine import Engine
@@ -15,7 +16,8 @@ MESSAGES = 200  # of a call, the newest
 BYTES = 256 * 1024  # of a call
 LONG = 64 * 1024  # a longer message is only told of
 
-ARGUMENTS = ("arguments", "input")  # where they stand in a request, and in a frame for a page
+ARGUMENTS = {"arguments", "input"}  # where they stand in a request, and in a frame for a page
+ANSWERS = "inputResponses"
 
 _message = json.Decoder(dict[str, Raw])
 
@@ -75,9 +77,21 @@ class Tapes:
             params = _message.decode(parts["params"]) if "params" in parts else {}
         except DecodeError:
             return Raw(json.encode(redactor.text(message.decode(errors="replace"))))
-        declared = of_tool(self._engine[call].tool.definition) if call in self._engine else None
-        given = next((name for name in ARGUMENTS if name in params), None)
-        if declared is not None and given is not None:
-            parts["params"] = Raw(json.encode({**params, given: redactor.value(params[given], declared)}))
-            message = json.encode(parts)
+        if call in self._engine:
+            message = self._undeclared(self._engine[call], parts, params) or message
         return redactor.value(Raw(message))
+
+    def _undeclared(self, live: Live, parts: dict[str, Raw], params: dict[str, Raw]) -> bytes | None:
+        """The message without what its call's schemas declare to be secrets; None if that is nothing."""
+        value, declared = self._engine.catalog.terms.redactor.value, of_tool(live.tool.definition)
+        answers = [of_answer(asked.body) for asked in live.call.questions.values()]
+        if declared is None and not any(answers):
+            return None
+        for name in ARGUMENTS & params.keys():
+            params[name] = value(params[name], declared)
+        for one in filter(None, answers):
+            if ANSWERS in params:
+                params[ANSWERS] = value(params[ANSWERS], one)
+            if "result" in parts:
+                parts["result"] = value(parts["result"], one)
+        return json.encode({**parts, "params": params} if params else parts)

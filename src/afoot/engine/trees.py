@@ -104,9 +104,9 @@ class Trees:
             return end.result
         raise _failure(child, end)
 
-    def join(self, child: Live) -> None:
+    def join(self, child: Live, inner: bool) -> None:
         """Put a call below the one that made it, if that lives here and is the same caller's."""
-        opened = child.call.opened
+        opened, child.inner = child.call.opened, inner
         parent = self._engine[opened.parent] if opened.parent and opened.parent in self._engine else None
         if parent is None or parent.call.end is not None or parent.call.opened.caller != opened.caller:
             return

@@ -190,7 +190,8 @@ class Scene:
         node.eta, node.rate, node.stalled, node.said = seen.eta, seen.rate, seen.stalled, self.now
 
     def _ask(self, node: Node, question: Question) -> None:
-        if question.kind in ANSWERABLE and question.to != "caller" and not question.below:
+        """Whoever else is asked: of several the first answer counts, and the operator may always give it."""
+        if question.kind in ANSWERABLE and not question.below:
             self.asking[question.id] = (node, question)
 
     def _place(self, node: Node) -> None:

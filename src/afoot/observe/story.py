@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from afoot.core.call import Call, fold, note
-from afoot.core.facts import Answered, Entry, Fact, Finished, Reading
+from afoot.core.facts import Answered, Entry, Fact, Finished, Reading, Reported
 from afoot.observe.row import awaited, kind_of
 from afoot.observe.terminal import (
     amount,
@@ -20,7 +20,7 @@ from afoot.observe.terminal import (
     why,
 )
 
-READINGS = 12  # of many readings so many are told; how many lie between is said
+READINGS = 12  # of many readings, or checkpoints, so many are told; how many lie between is said
 TRACE = 30  # lines of a crash
 
 
@@ -50,28 +50,52 @@ def story(
     yield from _summary(call, view or {})
     yield from _below((view or {}).get("children"), below)
     yield ""
-    for item in highlights(items):
+    for item, left_out in highlights(items):
         when = item.fact.at if isinstance(item, Entry) else item.reading.at
-        yield f"{when - call.opened.at:9.3f}  {_line(item, call)}"
+        more = f" ({left_out} more before it)" if left_out else ""
+        yield f"{when - call.opened.at:9.3f}  {_line(item, call)}{more}"
         if isinstance(item, Entry) and isinstance(item.fact, Finished) and item.fact.failure is not None:
             lines = item.fact.failure.trace.rstrip().split("\n")[-TRACE:]
             yield from (f"{'':11}| {clean(line)}" for line in lines if line)
 
 
-def highlights(items: Sequence[Entry | Read]) -> Iterator[Entry | Read]:
-    """All facts, and of many readings only some: the first, the last, and some between."""
-    reads = [number for number, item in enumerate(items) if isinstance(item, Read)]
-    step = (len(reads) - 1) / (READINGS - 1)
-    kept = set(reads) if step <= 1 else {reads[round(number * step)] for number in range(READINGS)}
-    left_out = 0
+def highlights(items: Sequence[Entry | Read]) -> Iterator[tuple[Entry | Read, int]]:
+    """What is told, and how many of its kind before it are not: of many readings and checkpoints only some.
+
+    The first, the last, and some between.
+    """
+    kept = {*_some(items, Read), *_some(items, Entry)}
+    left_out: dict[type[Entry | Read], int] = {Entry: 0, Read: 0}
     for number, item in enumerate(items):
-        if isinstance(item, Entry):
-            yield item
-        elif number in kept:
-            yield Read(item.reading, item.left_out + left_out)
-            left_out = 0
+        kind = type(item)
+        if isinstance(item, Read):
+            left_out[kind] += item.left_out
+        elif not _is_checkpoint(item.fact):
+            yield item, 0
+            continue
+        if number in kept:
+            yield item, left_out[kind]
+            left_out[kind] = 0
         else:
-            left_out += 1 + item.left_out
+            left_out[kind] += 1
+
+
+def _some(items: Sequence[Entry | Read], kind: type[Entry | Read]) -> set[int]:
+    """Which of the readings, or of the checkpoints, are told."""
+    found = [
+        number
+        for number, item in enumerate(items)
+        if isinstance(item, kind) and (isinstance(item, Read) or _is_checkpoint(item.fact))
+    ]
+    step = (len(found) - 1) / (READINGS - 1)
+    return set(found) if step <= 1 else {found[round(number * step)] for number in range(READINGS)}
+
+
+def _is_checkpoint(fact: Fact) -> bool:
+    """Whether it is a checkpoint and nothing else."""
+    if not isinstance(fact, Reported) or fact.late:
+        return False
+    return bool(fact.checkpoint) and not (fact.partial or fact.data)
 
 
 def ended(call: Call, end: Finished) -> Iterator[str]:
@@ -141,8 +165,7 @@ def _far(call: Call, end: Finished) -> str:
 
 def _line(item: Entry | Read, call: Call) -> str:
     if isinstance(item, Read):
-        left_out = f" ({item.left_out} more before it)" if item.left_out else ""
-        return f"{'reading':<9} {reading(item.reading)}{left_out}"
+        return f"{'reading':<9} {reading(item.reading)}"
     word, rest = told(item.fact)
     return f"{word:<9} {rest}{_more(item.fact, call)}".rstrip()
 

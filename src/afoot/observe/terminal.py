@@ -26,6 +26,7 @@ from afoot.core.facts import (
     Result,
     Started,
 )
+from afoot.core.figures import figure
 from afoot.observe.eta import Eta
 
 SHORT = 8
@@ -182,7 +183,7 @@ def amount(progress: float | None, total: float | None) -> str:
     """How far: 3/20, or 3 if nobody knows of how many."""
     if progress is None:
         return ""
-    return f"{progress:.6g}" if total is None else f"{progress:.6g}/{total:.6g}"
+    return figure(progress) if total is None else f"{figure(progress)}/{figure(total)}"
 
 
 def reading(item: Reading | Reported) -> str:
@@ -216,7 +217,7 @@ def _told(fact: Fact) -> tuple[str, str]:
         case Admitted():
             return "admitted", clean(fact.what)
         case Started():
-            return "started", _again(fact) if fact.attempt > 1 else ""
+            return "started", f"attempt {fact.attempt}{fact.why and f': {fact.why}'}" * (fact.attempt > 1)
         case Reported():
             return "late" if fact.late else "reported", _reported(fact)
         case Logged():
@@ -279,20 +280,21 @@ def _block(block: dict[str, Any]) -> str:
     return clean(json.dumps(block, ensure_ascii=False))
 
 
-def _again(fact: Started) -> str:
-    return f"attempt {fact.attempt}{fact.why and f': {clean(fact.why)}'}"
-
-
 def _reported(fact: Reported) -> str:
     parts = [reading(fact)]
     for name in ("data", "partial", "checkpoint"):
         value: Raw = getattr(fact, name)
         if value:
-            parts.append(f"{name} {plain(value)}")
+            is_content = name == "partial" and bytes(value)[:1] == b"["
+            parts.append(f"{name} {_in_line(Result(value)) if is_content else plain(value)}")
     return " ".join(part for part in parts if part)
 
 
+def _in_line(result: Result) -> str:
+    return " ".join(" ".join(content(result)).split())
+
+
 def _finished(fact: Finished) -> str:
-    text = " ".join(" ".join(content(fact.result)).split()) if fact.result else ""
+    text = _in_line(fact.result) if fact.result else ""
     parts = [fact.outcome, why(fact) if fact.failure else "", text]
     return ": ".join(part for part in parts if part)

@@ -57,7 +57,8 @@ async def add(request: Request) -> None:
     site = request.site
     said = _decision(want)
     made = "", NOTHING if want.arguments is UNSET else want.arguments, site.engine.clock.now()
-    allowed = entry(said, _meant(site, want, said.scope), Answer(by=OPERATOR), made)
+    answer = Answer(by=OPERATOR, who=request.identity)
+    allowed = entry(said, _meant(site, want, said.scope), answer, made)
     site.engine.policy.allow(allowed)
     await request.answer(201, view(site, allowed))
 

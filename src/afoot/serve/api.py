@@ -30,13 +30,14 @@ from afoot.serve import (
 from afoot.serve.asgi import Receive, Scope, Send
 from afoot.serve.calls import asked
 from afoot.serve.follow import follow, wanted
-from afoot.serve.guard import Guard, refusal
+from afoot.serve.guard import Denied, Guard, refusal
 from afoot.serve.http import Reply
 from afoot.serve.openapi import PATH_PART, Route
 from afoot.serve.principal import ADMIN, ANSWER, CALL, WATCH
 from afoot.serve.request import Request, Wrong, explained
 from afoot.serve.site import Site
 from afoot.serve.view import CallView, encode
+from afoot.wire import sse
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -74,23 +75,30 @@ def routes(site: Site, guard: Guard) -> App:
             pass  # the asker left before it had said everything
         except Exception as error:
             await _fail(reply, error, scope["method"] == "HEAD", refusal(guard, error))
+        finally:
+            if reply.leave is not None:
+                reply.leave(reply)
+        if reply.denied and not reply.is_whole:
+            over = Denied(401, reply.denied)
+            await _fail(reply, over, False, refusal(guard, over))
 
     return app
 
 
 async def health(request: Request) -> None:
-    """Whether the gateway is well."""
-    why = request.site.engine.recorder.degraded
+    """Whether the gateway is well; what exactly is wrong is for those who may watch."""
+    site, engine = request.site, request.site.engine
+    why = engine.recorder.degraded
     status = "degraded" if why else "ok"
-    engine = request.site.engine
+    if WATCH not in request.who.scopes:
+        return await request.answer(200, Health(status, site.version))
     over = sum(one.refused for one in engine.quota.used.values()) if engine.quota is not None else 0
-    counted = {**request.site.counted, "tools that did not stop": engine.unstopped, "calls over quota": over}
-    problems, browser = request.site.problems, request.site.browser
+    counted = {**site.counted, "tools that did not stop": engine.unstopped, "calls over quota": over}
+    problems, browser = site.problems, site.browser
     if browser is not None:
         counted |= {f"browser: {what}": times for what, times in browser.counted.items()}
         problems = [*problems, *browser.problems, *filter(None, [browser.trouble()])]
     odd = {what: times for what, times in counted.items() if times}
-    site = request.site
     public = site.public if site.public not in ("", site.url) else None
     await request.answer(200, Health(status, site.version, why, odd, problems, public))
 
@@ -144,7 +152,7 @@ ROUTES = (
     Route("GET", "/api/servers/{name}/logs", servers.logs, servers.Logs, query=("limit",)),
     Route("POST", "/api/servers/{name}/reload", servers.reload, servers.ServerView),
     Route("POST", "/api/servers/{name}/login", login.begin, login.LoginView, login.Begin, status=202),
-    Route("GET", "/api/servers/{name}/login", login.wait, login.LoginView),
+    Route("GET", "/api/servers/{name}/login", login.wait, login.LoginView, scope=(ADMIN,)),
     Route("POST", "/api/servers/{name}/logout", login.logout, login.LoggedOut),
     Route("GET", "/api/servers/{name}", servers.show, servers.ServerView),
     Route("DELETE", "/api/servers/{name}", servers.remove, servers.Removed),
@@ -174,8 +182,9 @@ async def _route(request: Request, guard: Guard) -> None:
     is_public = any(route.is_public for route, _ in found if route.method == method)
     if is_public or not path.startswith("/api"):
         guard.public(request.scope)
+        request = replace(request, who=await guard.somebody(request.scope))
     else:
-        request = replace(request, who=await guard.operator(request.scope))
+        request = replace(request, who=await guard.operator(request.scope, request.reply))
     if not found:
         raise _unknown(path)
     for route, match in found:
@@ -198,13 +207,16 @@ def _unknown(path: str) -> Wrong:
 
 
 async def _fail(reply: Reply, error: Exception, is_head: bool, told: list[tuple[bytes, bytes]]) -> None:
-    """Say what is wrong; on a stream that has begun nothing can be said any more."""
+    """Say what is wrong; on a stream that has begun only that its asker is let in no more."""
     wrong = explained(error)
     if wrong is None:
         log.error("the API failed", exc_info=error)
         wrong = Wrong(500, "the gateway failed; its log says more", "internal")
+    body = encode({"error": {"message": wrong.message, "category": wrong.category, **wrong.more}})
     if reply.streaming:
-        if not reply.gone:
+        if reply.denied:
+            await reply.push(sse.frame(body, "denied"), more=False)
+        elif not reply.gone:
             await reply.finish((), None)
         return
     headers = [(b"cache-control", b"no-store"), *told]
@@ -214,5 +226,4 @@ async def _fail(reply: Reply, error: Exception, is_head: bool, told: list[tuple[
         headers.append((b"connection", b"close"))
     if isinstance(after := wrong.more.get("retry_after_s"), float):
         headers.append((b"retry-after", str(ceil(after)).encode()))
-    body = {"message": wrong.message, "category": wrong.category, **wrong.more}
-    await reply.json(wrong.status, encode({"error": body}), *headers)
+    await reply.json(wrong.status, body, *headers)

@@ -1,15 +1,20 @@
 """What ASGI hands us: a request's headers and body, and the news that its caller has left."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping
 from typing import Any, Protocol
 
-from afoot.wire.jsonrpc import INVALID_REQUEST, Fault
+from msgspec import UnsetType
+
+from afoot.wire.jsonrpc import INVALID_REQUEST, Fault, Id
+from afoot.wire.mcp import HEADER_MISMATCH
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+_ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
 class Left(Protocol):
@@ -25,11 +30,11 @@ class Leaving:
     waits for its call and for its caller together.
     """
 
-    __slots__ = ("_coroutine", "_reply", "_ring")
+    __slots__ = ("_coroutine", "_reply", "ring")
 
     def __init__(self, receive: Receive, reply: Left, ring: Callable[[], object]) -> None:
         self._reply = reply
-        self._ring = ring
+        self.ring = ring
         self._coroutine: Generator[Any, None, None] | None = _disconnect(receive).__await__()
         self._step()
 
@@ -41,7 +46,7 @@ class Leaving:
         except StopIteration:
             self._coroutine = None
             self._reply.gone = True
-            self._ring()
+            self.ring()
         else:
             if waited is None:
                 asyncio.get_running_loop().call_soon(self._step)
@@ -106,3 +111,21 @@ def accepts(accept: str) -> None:
     if not json or not kinds & {"text/event-stream", "text/*", "*/*"}:
         text = "header accept: must have application/json and text/event-stream"
         raise Fault(INVALID_REQUEST, text, status=406)
+
+
+def check_kinds(headers: Mapping[str, str]) -> None:
+    """The types that are sent and taken; raises Fault."""
+    kind = headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
+    accepts(headers.get("accept", ""))
+
+
+def check_once(scope: Scope, request: Id | None | UnsetType) -> None:
+    """A routing header, or one that mirrors an argument, may not stand twice; raises Fault."""
+    names = [key for key, _ in scope["headers"]]
+    for name in names:
+        if names.count(name) > 1 and (name in _ROUTING or name.startswith(b"mcp-param-")):
+            fault = Fault(HEADER_MISMATCH, f"header {name.decode('latin-1')}: stands more than once")
+            fault.id = request if isinstance(request, int | str) else None
+            raise fault

@@ -93,7 +93,7 @@ async def start(request: Request) -> None:
     live = site.engine.submit(
         Submission(
             want.tool, arguments, request.who.caller, want.idle_s, want.ceiling_s,
-            can_ask=not is_alone,  # whoever reads along can answer too
+            can_ask=not is_alone and ANSWER in request.who.scopes,  # whoever reads along can answer too
         )
     )  # fmt: skip
     place = (b"location", f"/api/calls/{live.call.id}".encode())
@@ -138,8 +138,12 @@ async def cancel(request: Request) -> None:
 
 
 async def asked(request: Request) -> Live:
-    """The call that a path names, if the asker may see it: what is another's is unknown (S3)."""
-    name = request.names["id"]
+    """The call that a path names, if the asker may see it."""
+    return await visible(request, request.names["id"])
+
+
+async def visible(request: Request, name: str) -> Live:
+    """The call of this name, if the asker may see it: what is another's is unknown (S3)."""
     if not request.only:
         return await resolve(request.site, name)
     live = await recall(request.site.engine, name)

@@ -51,6 +51,7 @@ class Seen(Struct, frozen=True):
     eta: Eta | None = None
     rate: float | None = None
     stalled: bool = False
+    detached: bool = False
 
 
 class Changes(Struct, frozen=True):
@@ -215,7 +216,9 @@ class _Feed:
             call, ahead = live.call, self._ahead[name][1]
             has_read = call.readings != numbers.get(name, 0) and call.latest is not None
             if has_read or (call.end is None and _differ(ahead, known.get(name, (0.0, UNKNOWN))[1])):
-                yield Seen(name, call.latest, call.readings, ahead.eta, ahead.rate, ahead.stalled)
+                yield Seen(
+                    name, call.latest, call.readings, ahead.eta, ahead.rate, ahead.stalled, ahead.detached
+                )
 
     def _expected(self, live: Live, now: float, known: tuple[float, Outlook] | None) -> tuple[float, Outlook]:
         """What is expected of a call; looked at once a second, as often as its readings are."""
@@ -236,8 +239,9 @@ def _present(site: Site) -> Snapshot:
 
 
 def _differ(ahead: Outlook, known: Outlook) -> bool:
-    """Whether it is news without a reading: it has stalled or goes on, or its end is in sight or no more."""
-    return ahead.stalled != known.stalled or (ahead.eta is None) != (known.eta is None)
+    """Whether it is news without a reading: it stalls, is detached, or its end is in sight; or no more."""
+    news = [(one.stalled, one.detached, one.eta is None) for one in (ahead, known)]
+    return news[0] != news[1]
 
 
 def _cut(entry: Entry) -> Entry:

@@ -67,10 +67,17 @@ def _in_order(items: Sequence[Fact | Reading]) -> list[Fact | Reading]:
     for item in items:
         if isinstance(item, Reading):
             continue
-        while early and early[0].at <= item.at and not isinstance(item, Opened | Started):
+        while early and _is_before(early[0], item):
             found.append(early.pop(0))
         found.append(item)
     return found + early
+
+
+def _is_before(reading: Reading, fact: Fact) -> bool:
+    """Whether a reading belongs before a fact; within one instant, what begins comes first."""
+    if isinstance(fact, Opened | Started):
+        return reading.at < fact.at and isinstance(fact, Started) and fact.attempt > 1
+    return reading.at <= fact.at
 
 
 class _Stream:
@@ -155,8 +162,7 @@ class _Stream:
     def _merged(self, facts: Sequence[Entry], samples: Sequence[Sample]) -> Iterator[bytes]:
         waiting = list(reversed(samples))
         for entry in facts:
-            is_start = isinstance(entry.fact, Opened | Started)
-            while waiting and waiting[-1].reading.at <= entry.fact.at and not is_start:
+            while waiting and _is_before(waiting[-1].reading, entry.fact):
                 yield self._reading(waiting[-1].reading, waiting.pop().left_out)
             yield self._fact(entry)
         for sample in reversed(waiting):

@@ -14,11 +14,15 @@ ENOUGH = 5  # readings from which on a call has a usual gap
 
 
 class Outlook(Struct, frozen=True):
-    """What is expected of one call: its ETA, what it does a second, whether it has stopped advancing."""
+    """What is expected of one call: its ETA, what it does a second, whether it has stopped advancing.
+
+    `detached`: it runs on while no request of its caller follows it (X3).
+    """
 
     eta: Eta | None = None
     rate: float | None = None
     stalled: bool = False
+    detached: bool = False
 
 
 UNKNOWN = Outlook()
@@ -41,6 +45,7 @@ def outlook(engine: Engine, live: Live, now: float) -> Outlook:
         forecast(engine, live, now),
         rate(_points(live), call.on_clock(now)),
         is_stalled(call, now, live.heard, usual_s(live)),
+        live.request is not None and live.attached <= 0,
     )
 
 
@@ -55,7 +60,10 @@ def foreseen(engine: Engine, live: Live, now: float, shown: CallView | None = No
     shown = view(live.call, now) if shown is None else shown
     below = live.below
     children = None if below is None else Children(below.total, len(below.children), below.failed)
-    return replace(shown, eta=ahead.eta, rate=ahead.rate, stalled=ahead.stalled, children=children)
+    return replace(
+        shown, eta=ahead.eta, rate=ahead.rate, stalled=ahead.stalled, detached=ahead.detached,
+        children=children,
+    )  # fmt: skip
 
 
 def _points(live: Live) -> list[Point]:

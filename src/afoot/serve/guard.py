@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from afoot.serve.admission import Admission
 from afoot.serve.asgi import Scope, header
-from afoot.serve.principal import CALL, Denied, Principal, operator
-from afoot.serve.ways import Ways
+from afoot.serve.principal import ANYBODY, CALL, NOBODY, Denied, Principal, operator
+from afoot.serve.ways import Guest, Ways
 
 __all__ = ["LOCAL", "PIPE", "SIGNS", "Denied", "Guard", "hosts"]
 
@@ -18,6 +18,10 @@ LOCAL = "local"  # whoever says nothing that could be proved (S3)
 PIPE = "stdio"  # the one who started this process
 SIGNS = frozenset(("origin", "authorization", "afoot-caller"))  # headers by which somebody may be known
 NEEDED = "a token is needed: Authorization: Bearer …"
+OPERATORS = (
+    "the operator's token is needed: Authorization: Bearer … (the file `token` in the state folder has it;"
+    " `afoot console` logs a browser in)"
+)
 _BRIDGE = re.compile(rb"connect-([A-Za-z0-9]{16,64})")
 
 
@@ -45,20 +49,21 @@ class Guard(Struct, frozen=True):
         ):
             raise Denied(401, NEEDED)
 
-    async def admit(self, scope: Scope) -> str:
-        """Who asks at `/mcp` (S3). Raises Denied."""
+    async def admit(self, scope: Scope, guest: Guest | None = None) -> str:
+        """Who asks at `/mcp` (S3), and may be answered as long as they may stay. Raises Denied."""
         self.mcp(scope)
         if header(scope, b"afoot-caller") is not None:
             return self.caller(scope)
-        return await self._identify(scope)
+        return await self._identify(scope, guest)
 
-    async def _identify(self, scope: Scope) -> str:
+    async def _identify(self, scope: Scope, guest: Guest | None) -> str:
         if self._bears(scope, self.mcp_token, self.operator_token):
             return LOCAL
         bearer = _bearer(scope)
         found = await self.ways.find(bearer) if self.ways is not None and bearer else None
         if found is not None:
             found.demand(CALL)
+            self._attend(found, guest)
             return found.caller
         if self.is_closed:
             raise Denied(401, "this token is not known here" if bearer else NEEDED)
@@ -75,11 +80,20 @@ class Guard(Struct, frozen=True):
         return f"connect:{known[1].decode()}"
 
     def public(self, scope: Scope) -> None:
-        """May this request reach what everybody on this machine may know? Raises Denied."""
+        """May this request reach what everybody may know? Raises Denied."""
         self._host(scope)
         self._own_site(scope)
 
-    async def operator(self, scope: Scope) -> Principal:
+    async def somebody(self, scope: Scope) -> Principal:
+        """Who asks for what everybody may know: on a gateway that is closed, nobody unless they prove it."""
+        if not self.is_closed:
+            return ANYBODY
+        try:
+            return await self.operator(scope)
+        except Denied:
+            return NOBODY
+
+    async def operator(self, scope: Scope, guest: Guest | None = None) -> Principal:
         """Who asks at the operator's API. Raises Denied; what they may do there is the route's to say."""
         self._host(scope)
         self._own_site(scope)
@@ -91,8 +105,13 @@ class Guard(Struct, frozen=True):
             return operator(session.id)
         found = await self.ways.find(token) if self.ways is not None and token else None
         if found is None:
-            raise Denied(401, "the operator's token is needed: Authorization: Bearer …")
+            raise Denied(401, OPERATORS)
+        self._attend(found, guest)
         return found
+
+    def _attend(self, who: Principal, guest: Guest | None) -> None:
+        if self.ways is not None and guest is not None:
+            self.ways.attend(who, guest)
 
     def link(self, scope: Scope, origin: str) -> None:
         """May this request become the link of the extension with this origin? Raises Denied."""
@@ -135,9 +154,7 @@ def refusal(guard: Guard, denied: Exception) -> list[tuple[bytes, bytes]]:
         or (denied.status == 403 and not denied.scope)
     ):
         return []
-    told = guard.ways.challenge if guard.ways is not None else "Bearer"
-    if denied.scope:
-        told += f'{"," if "=" in told else ""} error="insufficient_scope", scope="{denied.scope}"'
+    told = guard.ways.challenge(denied.scope) if guard.ways is not None else "Bearer"
     return [(b"www-authenticate", told.encode())]
 
 

@@ -5,6 +5,7 @@ import asyncio
 from msgspec import Struct
 
 from afoot.core.ports import Purge
+from afoot.engine.retention import Living
 from afoot.engine.retention import purge as purged
 from afoot.serve.calls import resolve
 from afoot.serve.request import Request, Wrong
@@ -47,6 +48,9 @@ async def export(request: Request) -> None:
     reply.streaming = True
     try:
         async for piece in lines(site.engine.journal, call):
+            if reply.denied:  # what is cut off is seen to be: no last piece comes, and no other word
+                reply.denied = ""
+                return
             async with asyncio.timeout(site.settings.stuck_s):
                 await reply.transmit({"type": "http.response.body", "body": piece, "more_body": True})
     except TimeoutError:  # nobody reads on
@@ -57,7 +61,7 @@ async def export(request: Request) -> None:
 
 async def _rule(request: Request, want: Want) -> Purge:
     engine = request.site.engine
-    spare = frozenset(live.call.id for live in engine.calls())
+    spare = Living(engine)
     given = [want.older_s is not None, want.keep is not None, want.call != "", want.everything]
     if sum(given) != 1:
         raise Wrong(422, f"must be exactly one of {', '.join(WAYS)}", fields=list(WAYS))

@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from math import inf
 from typing import Any, Protocol
 
-from msgspec import Struct, UnsetType
+from msgspec import Struct
 
 from afoot.engine.bell import Bell
 from afoot.errors import AfootError
 from afoot.serve import tasks
-from afoot.serve.asgi import Leaving, Receive, Scope, Send, accepts, read_rest, too_large
+from afoot.serve.asgi import Leaving, Receive, Scope, Send, check_kinds, check_once, read_rest, too_large
 from afoot.serve.conversation import Conversation
 from afoot.serve.guard import LOCAL, SIGNS, Denied, Guard, is_bridge, refusal
 from afoot.serve.listing import answer_plain, ear_for, listen
@@ -18,6 +19,7 @@ from afoot.serve.modern import Modern, again
 from afoot.serve.shelf_lookup import answer_modern, hold, look_up
 from afoot.serve.site import Site
 from afoot.serve.tasks_news import watched
+from afoot.serve.ways import Guest
 from afoot.wire import mcp, mcp_2025, messages, sse
 from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault, Id
 from afoot.wire.messages import Wanted
@@ -32,7 +34,6 @@ SMALL = 16_384  # what certainly fits into the socket's buffer: writing it never
 _MODERN = Modern(cancels=True, capped=True)
 _BRIDGED = Modern(cancels=True, capped=False)  # behind a bridge is a pipe, which takes a line of any length
 _BOTH = "application/json, text/event-stream"
-_ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
 class Reply(Struct, eq=False):
@@ -45,6 +46,11 @@ class Reply(Struct, eq=False):
     gone: bool = False
     streaming: bool = False
     leaving: Leaving | None = None
+    leave: Callable[[Guest], None] | None = None  # called when it is answered
+    is_whole: bool = False  # nothing more can be sent
+    request: Id | None = None  # what a last frame of ours answers
+    until: float = inf  # when its asker needs a newer token
+    denied: str = ""  # why it ends early: its asker is let in no more
 
     def add(self, header: tuple[bytes, bytes]) -> None:
         """Put a header on whatever is answered."""
@@ -63,6 +69,7 @@ class Reply(Struct, eq=False):
         """Send frames as events, but wait no longer than `stuck_s` for a reader that takes nothing."""
         data = raw or b"".join([sse.BEFORE + frame + sse.BEHIND for frame in frames])
         is_first = not self.streaming
+        self.is_whole = not more
         if is_first:
             self.streaming = True
             head = [*sse.HEADERS, *self.headers]
@@ -86,6 +93,7 @@ class Reply(Struct, eq=False):
         elif last is None:
             await self.json(204, b"")
         else:
+            self.is_whole = True
             head = [JSON, (b"content-length", b"%d" % len(last)), *self.headers]
             await self.transmit({"type": "http.response.start", "status": 200, "headers": head})
             await self.transmit({"type": "http.response.body", "body": last})
@@ -96,14 +104,22 @@ class Reply(Struct, eq=False):
 
     async def json(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
         """Answer at once and whole."""
+        self.is_whole = True
         kind = (JSON,) if body else ()
         head = [*kind, (b"content-length", b"%d" % len(body)), *self.headers, *headers]
         await self.transmit({"type": "http.response.start", "status": status, "headers": head})
         await self.transmit({"type": "http.response.body", "body": body})
 
-    async def push(self, data: bytes) -> None:
+    async def push(self, data: bytes, *, more: bool = True) -> None:
         """Send a piece of a stream that is not JSON-RPC."""
-        await self.send((), raw=data)
+        await self.send((), raw=data, more=more)
+
+    def end(self, why: str) -> None:
+        """Whoever asked is let in no more: to those who answer as if they had left, but they are told why."""
+        if not (self.is_whole or self.gone):
+            self.gone, self.denied = True, why
+            if self.leaving is not None:
+                self.leaving.ring()
 
 
 class Era(Protocol):
@@ -123,8 +139,7 @@ class Http:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope.get("method") == "HEAD" and scope["path"] == "/mcp":
-            await self._head(send)
-            return
+            return await self._head(send)
         if scope["type"] != "http" or scope["path"] != "/mcp":
             await self._routes(scope, receive, send)
             return
@@ -132,7 +147,7 @@ class Http:
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         try:
             is_open = headers.get("host") in guard.hosts and not guard.is_closed and not guard.mcp_token
-            caller = LOCAL if is_open and SIGNS.isdisjoint(headers) else await guard.admit(scope)
+            caller = LOCAL if is_open and SIGNS.isdisjoint(headers) else await guard.admit(scope, reply)
             if headers.get("mcp-protocol-version", mcp_2025.LATEST) in mcp_2025.VERSIONS:
                 await self._sessions.serve(scope, receive, reply, caller)
             elif scope["method"] != "POST":
@@ -150,6 +165,22 @@ class Http:
         finally:
             if reply.leaving is not None:
                 reply.leaving.close()
+            if reply.leave is not None:
+                await self._part(reply, reply.leave)
+
+    async def _part(self, reply: Reply, leave: Callable[[Guest], None]) -> None:
+        """The asker is answered; or, if it is let in no more, told why this ends early."""
+        leave(reply)
+        if reply.is_whole or not reply.denied:
+            return
+        fault = Fault(INVALID_REQUEST, reply.denied)
+        fault.id = reply.request
+        if not reply.streaming:
+            await reply.json(401, messages.error(fault), *refusal(self._guard, Denied(401, reply.denied)))
+        elif fault.id is not None:
+            await reply.send([messages.error(fault)], more=False)
+        else:  # the handshake era goes on with a stream that just ends
+            await reply.send((), raw=sse.comment(reply.denied), more=False)
 
     async def _head(self, send: Send) -> None:
         """The head of a HEAD alone would wait for a body, so the connection ends with it."""
@@ -162,23 +193,23 @@ class Http:
         """One request of 2026-07-28."""
         site, limit = self._site, self._site.settings.max_body_bytes
         if headers.get("content-type") != "application/json" or headers.get("accept") != _BOTH:
-            _check_kinds(headers)
+            check_kinds(headers)
         message = await receive()
         body = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request":
             body = await read_rest(message, receive, limit)
-        if len(body) > limit:
-            raise too_large(limit)
+        if len(body) > limit or reply.denied:  # it may have waited long with the rest of it
+            raise ConnectionResetError if reply.denied else too_large(limit)
         asked = mcp.read(body, headers)
         if len(headers) != len(scope["headers"]):
-            _once(scope, asked.id)
+            check_once(scope, asked.id)
         if not isinstance(asked, Wanted):
-            await self._plain(asked, headers, reply, caller)
-            return
+            return await self._plain(asked, headers, reply, caller)
         is_local = caller == LOCAL or not is_bridge(caller)
         if asked.name not in site.engine.catalog.known and not await self._settled(reply):
             return
         talk = Conversation(site, asked, caller, reply, _MODERN if is_local else _BRIDGED)
+        reply.request, talk.due = asked.id, reply.until  # the next request of it comes with a newer token
         try:
             # A bridge knows no schema to mirror arguments by, so no headers are compared for it.
             mirrored = headers if is_local else None
@@ -197,19 +228,18 @@ class Http:
     async def _plain(self, message: Envelope, headers: dict[str, str], reply: Reply, caller: str) -> None:
         """A request that starts no call."""
         if message.is_notification:
-            await self._notified(headers, reply)
-            return
+            return await self._notified(headers, reply)
         if message.is_response:
             raise Fault(INVALID_REQUEST, "a response is no request; send answers as inputResponses")
         assert isinstance(message.id, int | str)
-        bell = Bell()
+        bell, reply.request = Bell(), message.id
         try:
             if message.method == "subscriptions/listen":
                 wanted = mcp.read_listen(message, headers)
                 reply.watch(bell.ring)
                 stays = self._site.callers.present(caller, self._site.servers)  # a bridge always holds one
                 carried = await watched(self._site, message, wanted, caller, bell)
-                ear = ear_for(wanted, bell, caller)
+                ear = ear_for(wanted, bell)
                 with carried, nullcontext() if caller == LOCAL else stays:
                     await listen(self._site, message.id, wanted, carried.over(reply), ear)
                 return
@@ -266,21 +296,3 @@ class Joined:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
-
-
-def _check_kinds(headers: dict[str, str]) -> None:
-    """The types that are sent and taken; raises Fault."""
-    kind = headers.get("content-type", "")
-    if kind.partition(";")[0].strip().lower() != "application/json":
-        raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
-    accepts(headers.get("accept", ""))
-
-
-def _once(scope: Scope, request: Id | None | UnsetType) -> None:
-    """A routing header, or one that mirrors an argument, may not stand twice; raises Fault."""
-    names = [key for key, _ in scope["headers"]]
-    for name in names:
-        if names.count(name) > 1 and (name in _ROUTING or name.startswith(b"mcp-param-")):
-            fault = Fault(mcp.HEADER_MISMATCH, f"header {name.decode('latin-1')}: stands more than once")
-            fault.id = request if isinstance(request, int | str) else None
-            raise fault

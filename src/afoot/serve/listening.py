@@ -2,15 +2,18 @@
 
 import asyncio
 import socket
-import ssl
+import time
 import urllib.request
+from http.client import HTTPException
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from afoot.config import Settings
-from afoot.core.access import LOOPBACK, Access, is_closed, lacking, wrong
+from afoot.core.access import EVERYWHERE, LOOPBACK, Access, is_closed, is_sound, lacking, wrong
 from afoot.errors import CallerError
+from afoot.serve import certificate
 from afoot.serve.guard import hosts
 from afoot.serve.http import App
 from afoot.serve.server import Server, server
@@ -45,30 +48,53 @@ def listen(settings: Settings, is_known: bool) -> Listening:
     if missing := lacking(host, access, is_known, settings.allow_hosts):
         raise CallerError(f"http {settings.http}: before others may reach it, it needs {missing}")
     if access.has_tls:
-        _certificate(access.tls_cert, access.tls_key)
+        certificate.check(access.tls_cert, access.tls_key)
     outer = _bound(settings.http, host, port)
     is_plain = host in LOOPBACK and not access.has_tls
     inner = None if is_plain else _bound("127.0.0.1:0", "127.0.0.1", 0)
-    own = _named("https" if access.has_tls else "http", outer)
+    scheme = "https" if access.has_tls else "http"
+    own = _named(scheme, outer)
     url = own if inner is None else _named("http", inner)
     names = [own, url, access.public_url]
     named = [urlsplit(one).netloc for one in names if one] + settings.allow_hosts
     closed = is_closed(host, access, settings.mcp_token)
     mean_us = hosts(_port(outer), named) | (hosts(_port(inner), ()) if inner is not None else frozenset())
-    return Listening(outer, inner, url, access.public_url.rstrip("/") or own, mean_us, closed)
+    # Where it listens everywhere, its own address is nobody's: clients know it by the first name it has.
+    known = f"{scheme}://{settings.allow_hosts[0]}" if host in EVERYWHERE and settings.allow_hosts else own
+    return Listening(outer, inner, url, access.public_url.rstrip("/") or known, mean_us, closed)
 
 
 async def fetch(url: str) -> bytes:
-    """What stands at an address of somebody we trust; raises OSError."""
+    """What stands at an address of somebody we trust; raises OSError, and after FETCH_S at the latest."""
+    try:
+        async with asyncio.timeout(FETCH_S):
+            return await asyncio.to_thread(_get, url, time.monotonic() + FETCH_S)
+    except (TimeoutError, HTTPException) as error:
+        raise OSError(f"{url}: {str(error) or f'no answer within {FETCH_S:g} s'}") from None
 
-    def get() -> bytes:
-        with urllib.request.urlopen(url, timeout=FETCH_S) as response:
-            body: bytes = response.read(MOST_BYTES + 1)
-        if len(body) > MOST_BYTES:
-            raise OSError(f"{url}: over {MOST_BYTES} bytes")
-        return body
 
-    return await asyncio.to_thread(get)
+class _Careful(urllib.request.HTTPRedirectHandler):
+    """Follows nobody to where what stands there could be changed on its way."""
+
+    def redirect_request(self, *given: Any) -> Any:  # pyrefly: ignore[bad-override]
+        """The next request; raises OSError."""
+        if not is_sound(url := given[-1]):
+            given[1].close()  # what led there
+            raise OSError(f"it leads to {url}, which is not safe")
+        return super().redirect_request(*given)
+
+
+def _get(url: str, due: float) -> bytes:
+    """All of it, if it is not too large, and in time: this is a thread that nobody can end from outside."""
+    body = b""
+    with urllib.request.build_opener(_Careful).open(url, timeout=FETCH_S) as response:
+        while piece := response.read1(65_536):
+            body += piece
+            if len(body) > MOST_BYTES:
+                raise OSError(f"{url}: over {MOST_BYTES} bytes")
+            if time.monotonic() > due:
+                raise TimeoutError(f"not whole within {FETCH_S:g} s")
+    return body
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -79,14 +105,6 @@ def _address(text: str) -> tuple[str, int]:
         raise CallerError(f"http {text}: must be HOST:PORT") from None
 
 
-def _certificate(cert: str, key: str) -> None:
-    """Say at the start what is wrong with them, not at the first connection."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
-    except (OSError, ValueError) as error:
-        raise CallerError(f"access.tls_cert {cert}, access.tls_key {key}: cannot be used: {error}") from None
-
-
 def _bound(address: str, host: str, port: int) -> socket.socket:
     try:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -95,7 +113,8 @@ def _bound(address: str, host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         raise CallerError(
-            f"http {address}: cannot listen there: {error}; name another port, or 0 for any"
+            f"http {address}: cannot listen there: {error};"
+            " name another with --http HOST:PORT, as --http 127.0.0.1:0 for any port that is free"
         ) from None
     listener.setblocking(False)
     return listener

@@ -65,9 +65,9 @@ def definitions(site: Site) -> list[Raw]:
     return [tool.definition for tool in site.engine.catalog]
 
 
-def ear_for(wanted: Filter, bell: Bell, caller: str) -> Ear:
+def ear_for(wanted: Filter, bell: Bell) -> Ear:
     """What hears the changes that a caller wants to be told of."""
-    return Ear(bell, [kind for kind in LISTS if getattr(wanted, f"{kind}ListChanged")], caller)
+    return Ear(bell, [kind for kind in LISTS if getattr(wanted, f"{kind}ListChanged")])
 
 
 async def listen(site: Site, request: Id, wanted: Filter, outlet: Outlet, ear: Ear) -> None:
@@ -87,16 +87,13 @@ async def listen(site: Site, request: Id, wanted: Filter, outlet: Outlet, ear: E
 
 
 async def relay(site: Site, ear: Ear, outlet: Outlet, render: Render) -> None:
-    """Send what an ear hears, and keep the stream alive between, until it is left, cracked or we close.
-
-    It also ends when its caller is let in no more (S2).
-    """
+    """Send what an ear hears, and keep the stream alive between, until it is left, cracked or we close."""
     bell = ear.bell
     site.bells.append(bell)
     try:
         while not outlet.gone and not bell.cracked and site.engine.closing is None:
             await site.bell_or_beat(bell)
-            if outlet.gone or bell.cracked or not site.admits(ear.owner):
+            if outlet.gone or bell.cracked:
                 return  # what is new is kept for another stream
             if news := [render(kind, uri) for kind, uri in ear.take()]:
                 await outlet.send(news)

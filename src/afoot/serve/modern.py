@@ -67,7 +67,7 @@ class Modern:
         if talk.live.tool.on_disconnect == "detach":
             talk.live.can_ask = False  # unless it comes back
         elif self.cancels:
-            talk.site.engine.cancel(talk.live, "disconnect", "the client closed the stream")
+            talk.site.engine.cancel(talk.live, "disconnect", talk.site.why_left(talk.caller))
 
     def _round(self, talk: Conversation, asked: Sequence[Question]) -> bytes:
         live = talk.live

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import jwt
 from msgspec import DecodeError, json
 
-from afoot.core.access import Access
+from afoot.core.access import Access, is_sound
 from afoot.serve.principal import SCOPES, Denied, Principal
 
 # Only what is checked with a public key: with a secret, whoever can check could also forge.
@@ -18,8 +18,11 @@ ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES25
 PREFIX: Final = "oauth:"  # of the callers that they make
 METADATA: Final = "/.well-known/oauth-protected-resource"
 LEEWAY_S: Final = 30.0  # clocks differ
+PARTING_S: Final = 2.0  # for calls to part from a caller whose token has expired, before its streams end
+KEEP_S: Final = 600.0  # how long keys are believed in: one that is published no more counts no more
 AGAIN_S: Final = 10.0  # between two fetches of the keys, however many strange tokens come
 LONGEST: Final = 16_384
+DIGEST: Final = "sha256-"
 _PLAIN = re.compile(r"[\w.@:+/|-]{1,100}", re.ASCII)
 
 Fetch = Callable[[str], Awaitable[bytes]]
@@ -35,8 +38,9 @@ class Oauth:
         self._fetch = fetch
         self._now = now
         self._keys: dict[str, jwt.PyJWK] = {}
-        self._asked = -AGAIN_S
+        self._asked = self._had = -KEEP_S
         self._trouble = ""
+        self._renewal: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
 
     @property
@@ -50,9 +54,18 @@ class Oauth:
         return {
             "resource": self.resource,
             "authorization_servers": [self._access.issuer],
-            "scopes_supported": [self._access.scope_prefix + scope for scope in SCOPES],
+            "scopes_supported": [self.named(scope) for scope in SCOPES],
             "bearer_methods_supported": ["header"],
         }
+
+    def named(self, scope: str) -> str:
+        """A scope of ours as the issuer calls it."""
+        return self._access.scope_prefix + scope
+
+    def over(self, who: Principal) -> str:
+        """Why somebody whom a token let in may stay no longer; nothing if they may."""
+        is_late = self._now() >= who.until + PARTING_S
+        return "the access token has expired; come again with a new one" if is_late else ""
 
     async def check(self, token: bytes) -> Principal:
         """Whose token it is; raises Denied saying what is wrong with it."""
@@ -68,7 +81,8 @@ class Oauth:
             self._timely(claims)
         except jwt.InvalidTokenError as error:
             raise Denied(401, f"the access token does not count: {error}") from None
-        return Principal(PREFIX + _named(str(claims["sub"])), self._scopes(claims))
+        name = PREFIX + _named(str(claims["sub"]))
+        return Principal(name, self._scopes(claims), until=claims["exp"] + LEEWAY_S)
 
     def _timely(self, claims: dict[str, Any]) -> None:
         now = self._now()
@@ -83,8 +97,7 @@ class Oauth:
     def _scopes(self, claims: dict[str, Any]) -> frozenset[str]:
         given = claims.get("scope", claims.get("scp", ""))
         words = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
-        prefix = self._access.scope_prefix
-        return frozenset(scope for scope in SCOPES if prefix + scope in words)
+        return frozenset(scope for scope in SCOPES if self.named(scope) in words)
 
     async def _key(self, token: str) -> jwt.PyJWK:
         """The key that a token names; raises Denied."""
@@ -92,11 +105,14 @@ class Oauth:
             if len(token) > LONGEST:
                 raise jwt.InvalidTokenError("it is too long")
             head = jwt.get_unverified_header(token)
-        except jwt.InvalidTokenError as error:
+        except (jwt.InvalidTokenError, RecursionError) as error:
             raise Denied(401, f"the access token cannot be read: {error}") from None
         name = str(head.get("kid", ""))
         if name not in self._keys:
             await self._refresh(name)
+        elif not 0 <= self._now() - self._had < KEEP_S and (self._renewal is None or self._renewal.done()):
+            # Meanwhile, and while the issuer does not answer, those that are known count.
+            self._renewal = asyncio.create_task(self._refresh())
         key = self._keys.get(name)
         if key is None:
             why = self._trouble or f"{self._access.issuer} publishes no key {name!r}"
@@ -105,7 +121,7 @@ class Oauth:
             raise Denied(401, f"the access token does not count: its key is not for {head.get('alg')!r}")
         return key
 
-    async def _refresh(self, wanted: str) -> None:
+    async def _refresh(self, wanted: str | None = None) -> None:
         """Ask the issuer for its keys, once for all who wait, and not too often."""
         async with self._lock:
             if wanted in self._keys or 0 <= self._now() - self._asked < AGAIN_S:
@@ -113,7 +129,10 @@ class Oauth:
             self._asked, self._trouble = self._now(), ""
             try:
                 url = self._access.jwks_url or await self._published()
-                self._keys = _keys(json.decode(await self._fetch(url), type=dict[str, Any]))
+                found = _keys(json.decode(await self._fetch(url), type=dict[str, Any]))
+                if not found:
+                    raise ValueError("it publishes none that can be used")
+                self._keys, self._had = found, self._now()
             except (OSError, DecodeError, UnicodeDecodeError, ValueError) as error:
                 self._trouble = f"the keys of {self._access.issuer} cannot be had ({error})"
 
@@ -132,7 +151,9 @@ class Oauth:
                 told = json.decode(found, type=dict[str, Any])
                 if told.get("issuer") != self._access.issuer:
                     raise ValueError(f"{place} is of another issuer")
-                return str(told["jwks_uri"])
+                if not is_sound(url := str(told["jwks_uri"])):
+                    raise ValueError(f"{url} would not be safe to read them from")
+                return url
             except (OSError, DecodeError, KeyError, ValueError) as error:
                 problem = error
         raise ValueError(f"it does not say where: {problem}")
@@ -155,7 +176,8 @@ def _keys(published: dict[str, Any]) -> dict[str, jwt.PyJWK]:
 
 
 def _named(subject: str) -> str:
-    """A subject as a caller's name: as it is if it is plain, else by its digest."""
-    if _PLAIN.fullmatch(subject):
+    """A subject as a caller's name: as it is if it is plain, and nobody else's digest; else by its own."""
+    if _PLAIN.fullmatch(subject) and not subject.startswith(DIGEST):
         return subject
-    return f"sha256-{hashlib.sha256(subject.encode()).hexdigest()[:32]}"
+    digest = hashlib.sha256(subject.encode(errors="surrogatepass")).hexdigest()
+    return f"{DIGEST}{digest[:32]}"

@@ -1,5 +1,6 @@
 """Who asks, as far as it was proved, and what they may do (S2, S3)."""
 
+from math import inf
 from typing import Final
 
 from msgspec import Struct
@@ -22,11 +23,13 @@ class Denied(Exception):
 
 
 class Principal(Struct, frozen=True):
-    """Somebody who was let in. `session` is the browser's, if it is one."""
+    """Somebody who was let in, and by what: a browser's session, a named token, or one that runs out."""
 
     caller: str
     scopes: frozenset[str]
     session: str = ""
+    token: str = ""  # the id of a named one
+    until: float = inf  # the end of an issuer's, after which its owner has a newer one
 
     @property
     def role(self) -> str:
@@ -38,6 +41,10 @@ class Principal(Struct, frozen=True):
         if self.scopes.isdisjoint(scopes):
             has = ", ".join(one for one in SCOPES if one in self.scopes) or "nothing"
             raise Denied(403, f"the scope `{scopes[0]}` is needed, and {self.caller} has {has}", scopes[0])
+
+
+NOBODY: Final = Principal("", frozenset())
+ANYBODY: Final = Principal("", frozenset((WATCH,)))  # of this machine, where it is open
 
 
 def operator(session: str = "") -> Principal:

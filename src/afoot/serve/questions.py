@@ -11,9 +11,9 @@ from afoot.engine.engine import Engine
 from afoot.engine.live import Live
 from afoot.engine.questions import ACTIONS
 from afoot.errors import AlreadyAnswered, ToolError, UnknownName
-from afoot.serve.calls import resolve
+from afoot.serve.calls import visible
+from afoot.serve.principal import ADMIN
 from afoot.serve.request import Request, Wrong, choice
-from afoot.serve.site import Site
 from afoot.serve.view import QuestionView, asked, question, view
 
 
@@ -52,7 +52,7 @@ async def answer(request: Request) -> None:
     said = await request.body(Said)
     choice(said.action, "action", ACTIONS)
     site = request.site
-    call, name = await _meant(site, request.names["id"])
+    call, name = await _meant(request, request.names["id"])
     if call.id not in site.engine or call.is_finished:
         raise _closed(call, name)
     if (
@@ -64,6 +64,8 @@ async def answer(request: Request) -> None:
             409, f"question {name!r} is not what was displayed; look at it again", "refused", question=now
         )
     content = NOTHING if said.content is UNSET else said.content
+    if call.questions[name].kind == review.KIND and _is_lasting(said.action, content):
+        request.who.demand(ADMIN)  # as whoever adds it to the allowlist by hand
     try:
         given = Answer(said.action, content, "operator", _surface(request), request.identity)
         site.engine.answer(name, given)
@@ -107,12 +109,22 @@ def _undecided(content: Raw) -> list[dict[str, str]]:
     return []
 
 
-async def _meant(site: Site, name: str) -> tuple[Call, str]:
-    """The call that asked, and the question's whole id; raises UnknownName with the questions there are."""
-    known = [one for live in site.engine.calls() for one in live.call.open]
+def _is_lasting(action: str, content: Raw) -> bool:
+    """Whether an answer allows more than this connection from now on."""
+    try:
+        said = review.read(content or Raw(b"{}"))
+    except ValueError:
+        return False  # it is no answer at all
+    return action == "accept" and said.decision == "always" and said.lasts != review.CONNECTION
+
+
+async def _meant(request: Request, name: str) -> tuple[Call, str]:
+    """The call that asked, and the question's whole id; raises UnknownName with those the asker may see."""
+    calls = [live.call for live in request.site.engine.calls() if request.owns(live.call.opened.caller)]
+    known = [one for call in calls for one in call.open]
     owner, _, number = name.rpartition(".")
     try:
-        call = (await resolve(site, owner)).call
+        call = (await visible(request, owner)).call
     except UnknownName:
         raise UnknownName("question", name, known) from None
     if (whole := f"{call.id}.{number}") not in call.questions:

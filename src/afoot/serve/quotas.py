@@ -5,7 +5,7 @@ from collections import Counter
 from msgspec import Struct
 
 from afoot.core.call import State
-from afoot.engine.quota import Used
+from afoot.engine.quota import Refusal, Used, over
 from afoot.serve.request import Request
 from afoot.tables import QuotaSettings
 
@@ -29,7 +29,9 @@ class CallerView(Struct, frozen=True):
     calls: int = 0  # within `per_s`
     cpu_s: float = 0.0
     refused: int = 0  # calls over its quota, since the gateway started
+    last_refused: Refusal | None = None
     quota: QuotaView | None = None
+    free_at: float | None = None  # when it may call again, if time alone keeps it from that
 
 
 class CallerList(Struct, frozen=True):
@@ -56,10 +58,13 @@ def _seen(request: Request, caller: str, live: int, queued: int) -> CallerView:
     if engine.quota is None or limits is None:
         return CallerView(caller, live, queued)
     used = engine.quota.used.get(caller) or Used()
-    used.forget(engine.clock.now() - limits.per_s)
+    now = engine.clock.now()
+    used.forget(now - limits.per_s)
+    full = over(limits, used, now, lambda: 0)
     return CallerView(
-        caller, live, queued, len(used.calls), round(used.cpu_s, 3), used.refused, _shown(limits)
-    )
+        caller, live, queued, len(used.calls), round(used.cpu_s, 3), used.refused, used.last, _shown(limits),
+        now + full[1] if full else None,
+    )  # fmt: skip
 
 
 def _shown(limits: QuotaSettings) -> QuotaView:

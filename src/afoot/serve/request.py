@@ -20,13 +20,12 @@ from afoot.errors import (
 from afoot.serve.asgi import Receive, Scope, header, read_body
 from afoot.serve.guard import Denied
 from afoot.serve.http import Reply
-from afoot.serve.principal import OPERATOR, WATCH, Principal
+from afoot.serve.principal import ANSWER, NOBODY, OPERATOR, WATCH, Principal
 from afoot.serve.site import Site
 from afoot.serve.view import encode
 from afoot.wire.jsonrpc import Fault, place
 
 T = TypeVar("T")
-NOBODY = Principal("", frozenset())
 
 
 class Wrong(Exception):
@@ -72,6 +71,8 @@ class Request(Struct, frozen=True):
             data = b"{}"
         else:
             data = await read_body(self.scope, self.receive, self.site.settings.max_body_bytes)
+        if self.reply.denied:
+            raise ConnectionResetError  # it was let in no more before it had said everything
         try:
             return msgspec.json.decode(data or b"{}", type=kind)
         except msgspec.ValidationError as error:
@@ -83,17 +84,16 @@ class Request(Struct, frozen=True):
             raise Wrong(400, "body: nested too deep") from None
 
     def seen(self) -> None:
-        """An operator is at work, and could be asked (A1)."""
-        engine = self.site.engine
-        engine.policy.seen = engine.clock.now()
+        """Somebody is at work who could be asked (A1); who may not answer is nobody to ask."""
+        if ANSWER in self.who.scopes:
+            engine = self.site.engine
+            engine.policy.seen = engine.clock.now()
 
     @property
     def is_let_in(self) -> bool:
         """Whether the asker may still be answered: a session may end while its stream is open."""
         admission = self.site.admission
-        if self.session:
-            return admission is not None and admission.has(self.session)
-        return self.site.admits(self.who.caller)
+        return not self.session or (admission is not None and admission.has(self.session))
 
     @property
     def only(self) -> str:
@@ -140,7 +140,7 @@ def explained(error: Exception) -> Wrong | None:
         case Wrong():
             return error
         case Denied():
-            return Wrong(error.status, f"{error} {_TOKEN}" if error.status == 401 else str(error), "auth")
+            return Wrong(error.status, str(error), "auth")
         case Fault():
             return Wrong(error.status, error.message)
         case UnknownName():
@@ -159,9 +159,6 @@ def explained(error: Exception) -> Wrong | None:
             return Wrong(503, str(error), "unavailable")
         case _:
             return None
-
-
-_TOKEN = "(the file `token` in the state folder has it; `afoot console` logs a browser in)"
 
 
 def _is_empty(scope: Scope) -> bool:

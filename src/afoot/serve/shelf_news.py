@@ -30,12 +30,10 @@ class Source(Protocol):
 class Ear:
     """What one listener has yet to be told: each change once, however often it happened (P5)."""
 
-    __slots__ = ("_news", "_wants", "bell", "owner")
+    __slots__ = ("_news", "_wants", "bell")
 
-    def __init__(self, bell: Bell, wants: Sequence[str] = LISTS, owner: str = "") -> None:
-        """`owner`: the caller that listens."""
+    def __init__(self, bell: Bell, wants: Sequence[str] = LISTS) -> None:
         self.bell = bell
-        self.owner = owner
         self._wants = frozenset(wants)
         self._news: dict[News, None] = {}
 

@@ -26,6 +26,7 @@ from afoot.wire.messages import ErrorMeta, Wanted, early
 
 MOST_WORDS = 4000  # characters of a server's instructions
 OPENING_S = 10.0  # how long a list waits for a server that was never seen before
+LEFT = "the client closed the stream"
 
 
 class Site(Struct):
@@ -84,9 +85,9 @@ class Site(Struct):
         """Something odd happened that is worth a number."""
         self.counted[what] = self.counted.get(what, 0) + times
 
-    def admits(self, caller: str) -> bool:
-        """Whether a caller that was let in may stay (S2)."""
-        return self.ways is None or self.ways.holds(caller)
+    def why_left(self, caller: str) -> str:
+        """Why a request of this caller is answered no more: it has left, or is let in no longer (S2)."""
+        return (self.ways.parting.get(caller) if self.ways is not None else None) or LEFT
 
     async def bell_or_beat(self, bell: Bell) -> None:
         """Wait for a bell, or for the next keepalive."""

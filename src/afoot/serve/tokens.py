@@ -3,17 +3,19 @@
 import hmac
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from afoot.errors import CallerError, UnknownName
+from afoot.errors import AfootError, CallerError, UnknownName
 from afoot.serve.principal import SCOPES, Denied, Principal
 
 MARK: Final = "afoot_"  # by which a secret of ours is known, also to those who scan for lost ones
 PREFIX: Final = "token:"  # of the callers that they make
+LONGEST_S: Final = 1e10  # three hundred years
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 
 
@@ -29,7 +31,9 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Shelf(Protocol):
-    """Where tokens are kept. Both raise AfootError."""
+    """Where tokens are kept. All raise AfootError."""
+
+    def held(self) -> AbstractContextManager[None]: ...
 
     def read(self) -> list[Token] | None: ...
 
@@ -58,24 +62,28 @@ class Tokens:
         if unknown := [one for one in scopes if one not in SCOPES] or not scopes:
             wrong = f"no scope {unknown[0]!r}" if isinstance(unknown, list) else "no scope is named"
             raise CallerError(f"token {name!r}: {wrong}; there are {', '.join(SCOPES)}")
-        known = self.all()
-        if any(one.name == name for one in known):
-            raise CallerError(f"token {name!r} exists; revoke it first, or choose another name")
+        if lasts_s is not None and not 0 < lasts_s <= LONGEST_S:
+            raise CallerError(
+                f"token {name!r}: it must last for a time over 0, and at most {LONGEST_S:.0f} s"
+            )
         secret, now = MARK + token_urlsafe(32), self._now()
         ordered = [one for one in SCOPES if one in scopes]
         expires = None if lasts_s is None else now + lasts_s
         token = Token(token_hex(4), name, _digest(secret.encode()), ordered, now, expires)
-        self._keep([*known, token])
+        with self._shelf.held():
+            if any(one.name == name for one in self.all()):
+                raise CallerError(f"token {name!r} exists; revoke it first, or choose another name")
+            self._keep([*self._tokens, token])
         return secret, token
 
     def revoke(self, name: str) -> Token:
         """Take a token back, by its name or id; raises UnknownName."""
-        known = self.all()
-        for one in known:
-            if name in (one.name, one.id):
-                self._keep([other for other in known if other is not one])
-                return one
-        raise UnknownName("token", name, [one.name for one in known])
+        with self._shelf.held():
+            for one in self.all():
+                if name in (one.name, one.id):
+                    self._keep([other for other in self._tokens if other is not one])
+                    return one
+        raise UnknownName("token", name, [one.name for one in self._tokens])
 
     def find(self, secret: bytes) -> Principal | None:
         """Whose secret this is; None if nobody's. Raises Denied if it was good once."""
@@ -84,15 +92,20 @@ class Tokens:
             if hmac.compare_digest(one.digest, digest):
                 if one.expires is not None and self._now() >= one.expires:
                     raise Denied(401, f"the token {one.name!r} has expired; ask for a new one")
-                return Principal(PREFIX + one.name, frozenset(one.scopes))
+                return Principal(PREFIX + one.name, frozenset(one.scopes), token=one.id)
         return None
 
-    def holds(self, caller: str) -> bool:
-        """Whether a caller's token is still in force, if it is one of ours."""
-        if not caller.startswith(PREFIX):
-            return True
-        named = [one for one in self.all() if PREFIX + one.name == caller]
-        return any(one.expires is None or self._now() < one.expires for one in named)
+    def over(self, who: Principal) -> str:
+        """Why somebody whom a token let in may stay no longer; nothing if they may."""
+        try:
+            known = next((one for one in self.all() if one.id == who.token), None)
+        except AfootError:
+            return ""  # somebody writes the file just now; it is looked at again soon
+        name = who.caller.removeprefix(PREFIX)
+        if known is None:
+            return f"the token {name!r} was revoked"
+        is_late = known.expires is not None and self._now() >= known.expires
+        return f"the token {name!r} has expired; ask for a new one" if is_late else ""
 
     def _keep(self, tokens: list[Token]) -> None:
         self._shelf.write(tokens)

@@ -1,6 +1,6 @@
 """Tools over the operator's API: what there is, with which schemas and limits, and how their runs went."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import floor, log10
 from typing import Any
@@ -51,6 +51,8 @@ class ToolView(Struct, frozen=True):
     queue: int
     approval: str  # auto, ask
     safe: bool  # whether it may be run once more if what it runs on dies
+    # What a call may use in its child process, 0 for no limit; only where it runs in one.
+    isolation: Mapping[str, float] | UnsetType = UNSET
     stats: Stats | UnsetType = UNSET  # only where one tool is asked for
 
 
@@ -133,5 +135,5 @@ def view(tool: Tool) -> ToolView:
         tool.name, tool.server, told.get("title"), told.get("description") or "",
         told.get("inputSchema") or {"type": "object"}, told.get("outputSchema"),
         told.get("annotations") or {}, limits, tool.limits.patient, tool.concurrency, tool.queue,
-        tool.approval, is_safe,
+        tool.approval, is_safe, tool.isolation or UNSET,
     )  # fmt: skip

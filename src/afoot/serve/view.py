@@ -122,6 +122,8 @@ class CallView(Struct, frozen=True):
     settled: list[QuestionView] | UnsetType = UNSET  # questions that are open no more
     samples: list[Sample] | UnsetType = UNSET
     stalled: bool = False  # alive, but not advancing
+    detached: bool = False  # it runs on, and no request of its caller follows it
+    task: bool | UnsetType = UNSET  # whether its id is that of a task, too
     approved: str | UnsetType = UNSET  # user, allowlist, auto, none
     hindered: Hindered | None = None  # what slows or stops it, and what to do
     rerun_of: str | None | UnsetType = UNSET  # the call that was wanted once more
@@ -152,14 +154,14 @@ def view(call: Call, now: float, heard: float = 0.0) -> CallView:
         end.outcome if end else None,
         latest.progress if latest else None,
         latest.total if latest else None,
-        latest.message if latest else None,
+        end.failure.message if end and end.failure else latest.message if latest else None,
         opened.at, call.started, end.at if end else None,
         round(max(0.0, (end.at if end else now) - opened.at), 3),
         waiting_on(call), [question(call, one) for one in call.open.values() if one.kind != "below"],
         call.attempt, call.seq, call.readings, stalled=is_stalled(call, now, heard), approved=call.approved,
         hindered=call.hindered, rerun_of=opened.rerun_of or None, parent=opened.parent,
         reported=latest.at if latest else None, trace=trace_id(call),
-        cpu_s=call.cpu_s or UNSET,
+        cpu_s=call.cpu_s or UNSET, task=opened.task,
     )  # fmt: skip
 
 
