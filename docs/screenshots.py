@@ -39,6 +39,10 @@ args = ["serve", "--stdio", "{root}/examples/tools.py"]
 env = {{ AFOOT_HOME = "{folder}/library" }}
 [servers.archive]
 command = "archive-server"
+[quota.operator]
+calls = 200
+per_s = 3600
+concurrent = 40
 """
 
 

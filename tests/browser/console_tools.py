@@ -1,6 +1,7 @@
 """Tools that a person watches in the console: steady, silent, asking, hostile; and trees of them."""
 
 import asyncio
+from typing import Any
 
 import afoot
 from afoot import Context
@@ -53,6 +54,12 @@ async def ask_which(ctx: Context) -> str:
 async def delete_backups(older_than_days: int = 30) -> str:
     """Delete old backups."""
     return f"deleted what was older than {older_than_days} days"
+
+
+@afoot.tool(destructive=True)
+async def wipe_words(words: list[Any]) -> str:
+    """Wipe whatever it is given."""
+    return f"wiped {len(words)}"
 
 
 @afoot.tool

@@ -1,5 +1,7 @@
 """The console for everybody: axe-core, the accessibility tree, keys alone, small screens, odd words (V1)."""
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,11 @@ SMALL = """[...document.querySelectorAll("button, input, select, textarea, summa
   .filter((one) => one.checkVisibility())
   .map((one) => [one.outerHTML.slice(0, 120), one.getBoundingClientRect()])
   .filter(([, { width, height }]) => width < 24 || height < 24).map(([text]) => text)"""
+# All that is read by people: text, and what stands for it.
+WORDS = """document.querySelector("main").textContent +
+  ["alt", "aria-label", "aria-valuetext", "placeholder", "title"].flatMap((name) =>
+    [...document.querySelectorAll(`[${name}]`)].map((one) => one.getAttribute(name))).join()"""
+FOE = Path(__file__).parent / "hostile.py"
 FOCUS = "document.activeElement?.innerText?.trim() ?? ''"
 NAMED = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "radio", "progressbar", "table"}
 
@@ -182,6 +189,26 @@ def test_an_approval_needs_no_more_than_two_keys(console: Console) -> None:
     page.until("document.activeElement !== document.body")
 
 
+def harmless(page: Page, url: str, begin: str = "") -> None:
+    """Go there: hostile words are seen, as words alone; `begin` is done first, as soon as it can be."""
+    shown(page, url)
+    if begin:
+        page.until(f"{begin}, true")
+    page.until("document.querySelector('main').textContent.includes('<img src=x onerror=alert(1)>')")
+    assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0, url
+    assert not set(page.evaluate(WORDS)) & set("\x00\x1b\u202e\u200b"), url
+    links = "[...document.querySelectorAll('main a')].map((one) => one.protocol + one.username)"
+    assert set(page.evaluate(links)) <= {"http:", "blob:"}, url
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), url
+    assert page.evaluate("odd") == [], url
+
+
+def unviolated(page: Page) -> None:
+    """The browser itself has noticed nothing."""
+    logged = [bytes(one.params) for one in page.browser.events if one.method == "Log.entryAdded"]
+    assert not [entry for entry in logged if b"security" in entry or b"violation" in entry]
+
+
 @pytest.mark.timeout(120)
 def test_hostile_words_violate_no_policy_and_break_no_layout(console: Console) -> None:
     """V1, S1: markup, scripts, escapes, bidi, emoji, null bytes and 1 MB, in every view that shows them."""
@@ -195,12 +222,52 @@ def test_hostile_words_violate_no_policy_and_break_no_layout(console: Console) -
     page.call("Log.enable")
     size(page, 360, 740)
     for path in ("/live", "/history", f"/calls/{call}", "/servers", "/history?q=%3Cimg%20src%3Dx"):
-        shown(page, console.api.url + path)
-        page.until("document.querySelector('main').innerText.includes('<img src=x onerror=alert(1)>')")
-        assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0, path
-        text = page.evaluate("document.querySelector('main').innerText")
-        assert not set(text) & set("\x00\x1b\u202e\u200b"), path
-        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), path
-        assert page.evaluate("odd") == [], path
-    logged = [bytes(one.params) for one in page.browser.events if one.method == "Log.entryAdded"]
-    assert not [entry for entry in logged if b"security" in entry or b"violation" in entry]
+        harmless(page, console.api.url + path)
+    unviolated(page)
+
+
+@pytest.mark.timeout(120)
+def test_a_hostile_servers_tool_and_questions_are_only_ever_text(console: Console) -> None:
+    """V1, S1, Q3: its titles, schemas, forms, addresses, version and log, wherever a person reads them."""
+    server = {"name": "foe", "command": sys.executable, "args": [str(FOE), json.dumps(HOSTILE)]}
+    console.api.send("DELETE", "/api/servers/foe", None, {})  # of a run before
+    assert console.api.post("/api/servers", server).status == 201
+    call = console.api.start("utter")
+    page = console.open()
+    page.call("Log.enable")
+    size(page, 360, 740)
+    details = "document.querySelector('main details summary').click()"
+    for path, begin in (("/tools", ""), ("/tools/utter", details), ("/servers?logs=foe", "")):
+        harmless(page, console.api.url + path, begin)
+    for kind, action in (("form", "decline"), ("url", "accept")):
+        question = console.api.asked(call)
+        assert question["kind"] == kind
+        for path in ("/inbox", "/live", f"/calls/{call}"):
+            harmless(page, console.api.url + path)
+        console.api.post(f"/api/questions/{question['id']}/answer", {"action": action})
+        until(lambda key=question["id"]: key not in open_of(console, call), "the answer to be taken")
+    assert console.api.ended(call)["outcome"] == "failed"
+    harmless(page, f"{console.api.url}/calls/{call}")
+    unviolated(page)
+
+
+@pytest.mark.timeout(60)
+def test_hostile_arguments_are_approved_as_text(console: Console) -> None:
+    """V1, A6: what is to run is shown whole, with marks, and so is what changed since the last yes."""
+    page = console.open()
+    page.call("Log.enable")
+    size(page, 360, 740)
+    for name in ("a", "b"):
+        call = console.api.start("wipe_words", words=[HOSTILE, {HOSTILE: name}])
+        question = console.api.asked(call)
+        harmless(page, f"{console.api.url}/inbox")
+        console.api.post(
+            f"/api/questions/{question['id']}/answer", {"action": "accept", "content": {"decision": "run"}}
+        )
+        console.api.ended(call)
+    unviolated(page)
+
+
+def open_of(console: Console, call: str) -> set[str]:
+    """The questions of a call that are open."""
+    return {one["id"] for one in console.api.call(call)["questions"]}

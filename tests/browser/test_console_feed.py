@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.chromium import Chromium, until
-from tests.browser.console import Console, Tended
+from tests.browser.console import Console, Tended, attended
 from tests.browser.page import Page
 
 TABS = 10
@@ -21,6 +21,13 @@ LEADS = "import('/console/feed.js').then((feed) => feed.leads.peek())"
 LISTEN = """
 globalThis.frames_ = [];
 new BroadcastChannel("afoot.feed").onmessage = ({ data }) => data.kind === "frame" && frames_.push(data);
+"""
+# A clock that can jump, and how many streams this tab has begun.
+SLEEPY = """
+globalThis.asleep = globalThis.begun = 0;
+const [now_, fetch_] = [Date.now, fetch];
+Date.now = () => now_() + asleep;
+globalThis.fetch = (path, how) => ((begun += path === "/api/events"), fetch_(path, how));
 """
 
 
@@ -174,6 +181,20 @@ def test_a_stream_that_dies_without_a_word_is_noticed(console: Console) -> None:
     call = console.api.start("export_pages", n=3, step_s=0.01)
     until_same(console, [page], call)
     until(lambda: streams(console) == 1, "one stream")
+
+
+def test_a_sleep_of_the_machine_is_noticed_as_soon_as_it_wakes(tmp_path: Path, plain: Chromium) -> None:
+    """V1: shorter than a stream may be silent; another is begun at once, with no gap and no repeat."""
+    with attended(tmp_path, plain) as console:
+        page = console.open(first=SLEEPY)
+        page.until(f"{CONNECTED} && begun === 1")
+        before = console.api.start("export_pages", n=2, step_s=0.01)
+        until_same(console, [page], before)
+        page.evaluate("asleep = 12_000")  # the page's clock is all that it knows of it
+        page.until(f"begun === 2 && {CONNECTED}")
+        after = console.api.start("export_pages", n=2, step_s=0.01)
+        until_same(console, [page], after)
+        until(lambda: streams(console) == 1, "one stream")
 
 
 def test_a_late_tab_sees_what_began_before_it(console: Console) -> None:

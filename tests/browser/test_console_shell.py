@@ -109,6 +109,13 @@ def test_nothing_is_told_by_the_system_while_another_tab_is_seen(console: Consol
         assert page.evaluate("noted") == []
 
 
+IN_SIGHT = """(() => {
+  const link = document.querySelector('#top nav [aria-current]');
+  const [row, own] = [link?.parentElement, link].map((one) => one?.getBoundingClientRect());
+  return link?.pathname === PATH && own.left >= row.left - 1 && own.right <= row.right + 1;
+})()"""
+
+
 @pytest.mark.parametrize("view", ["servers", "tabs"])
 def test_the_link_to_where_we_are_is_in_sight_on_a_phone(console: Console, view: str) -> None:
     """V1: the views are a row that scrolls, when loaded there and when gone there."""
@@ -118,13 +125,25 @@ def test_the_link_to_where_we_are_is_in_sight_on_a_phone(console: Console, view:
     for key, name in ((None, view), ("l", "live"), (view[0].replace("t", "b"), view)):
         if key:
             press(page, key, ord(key.upper()))
-        page.until(
-            f"""(() => {{
-              const link = document.querySelector('#top nav [aria-current]');
-              const [row, own] = [link?.parentElement, link].map((one) => one?.getBoundingClientRect());
-              return link?.pathname === '/{name}' && own.left >= row.left - 1 && own.right <= row.right + 1;
-            }})()"""
-        )
+        page.until(IN_SIGHT.replace("PATH", repr(f"/{name}")))
+
+
+@pytest.mark.parametrize("has_waited", [True, False])
+def test_what_is_counted_pushes_no_link_out_of_sight(console: Console, has_waited: bool) -> None:
+    """V1: a question makes the row of views longer, whether it is there from the first or comes later."""
+    if has_waited:
+        console.api.asked(console.api.start("ask_which"))
+    page = console.open()
+    size(page, 320, 640)
+    page.navigate(f"{console.api.url}/tabs")
+    page.until("document.title === 'Tabs · afoot' || document.title === '(1) Tabs · afoot'")
+    if not has_waited:
+        page.until(IN_SIGHT.replace("PATH", "'/tabs'"))
+        console.api.start("ask_which")
+    page.until("document.title === '(1) Tabs · afoot' && document.querySelector('.badge').checkVisibility()")
+    assert page.evaluate(IN_SIGHT.replace("PATH", "'/tabs'"))
+    size(page, 280, 640)
+    page.until(IN_SIGHT.replace("PATH", "'/tabs'"))
 
 
 def test_a_slash_leads_to_the_search(console: Console) -> None:

@@ -91,16 +91,16 @@ def test_history_is_searched_and_filtered_and_the_address_says_how(console: Cons
     """V1: the gateway searches; a filter survives a reload; nothing found says what to do."""
     page = console.open("/history")
     page.until(f"{ROWS}.length >= 100")
-    write(page, "input[type=search]", "row 3")
-    page.until(f"location.search === '?q=row+3' && {ROWS}.length === 1")
+    write(page, "input[type=search]", "went away")
+    page.until(f"location.search === '?q=went+away' && {ROWS}.length === 1")
     assert "break_off" in page.evaluate(f"{ROWS}[0].innerText")
     assert page.evaluate("document.activeElement.type") == "search"
     choose(page, "How it ended", "ok")
-    page.until("location.search === '?q=row+3&outcome=ok'")
+    page.until("location.search === '?q=went+away&outcome=ok'")
     page.until("document.querySelector('.empty').innerText.includes('No call fits')")
     page.reload()
     page.until("document.querySelector('.empty')?.innerText.includes('No call fits')")
-    assert page.evaluate("document.querySelector('input[type=search]').value") == "row 3"
+    assert page.evaluate("document.querySelector('input[type=search]').value") == "went away"
     page.evaluate("document.querySelector('.empty a').click()")
     page.until(f"{ROWS}.length >= 100 && location.search === ''")
     page.until("document.querySelector('select option[value=speak_oddly]') !== null")
@@ -123,6 +123,21 @@ def test_a_call_that_lives_moves_on_in_the_history(console: Console) -> None:
     page.until(f"{row}.dataset.kind === 'ok' && {row}.innerText.includes('done')")
     page.evaluate("document.querySelector('.newer').click()")
     page.until(f"JSON.stringify({IDS}) === '[\"{later}\"]'")
+
+
+def test_calls_that_came_since_are_counted_by_tool_and_server_too(console: Console) -> None:
+    """V1: those that fit, also below others; nothing moves before somebody wants to see them."""
+    server = console.api.get("/api/tools/survey").body["server"]
+    page = console.open(f"/history?tool=survey&server={server}")
+    page.until("document.querySelector('.empty') && !document.querySelector('main').innerText.includes('…')")
+    before = page.evaluate(f"{ROWS}.length")
+    console.api.start("wait_for_index")
+    console.api.start("survey", width=2, depth=1)
+    page.until("document.querySelector('.newer')?.innerText === '3 newer calls: show'")
+    assert page.evaluate(f"{ROWS}.length") == before
+    page.evaluate("document.querySelector('.newer').click()")
+    page.until(f"{ROWS}.length === {before + 3} && document.querySelector('.newer').hidden")
+    assert all("survey" in one for one in page.evaluate(f"{ROWS}.map((row) => row.innerText)"))
 
 
 def test_the_history_is_walked_by_keyboard(console: Console) -> None:

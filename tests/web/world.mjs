@@ -145,6 +145,7 @@ export class World {
   hub = new Hub();
   gateway = new Gateway();
   tabs = [];
+  isHidden = false;
 
   async open() {
     const tab = { place: null, snapshots: 0, readings: 0, gaps: 0, repeats: 0 };
@@ -154,6 +155,7 @@ export class World {
       channel: this.hub.open(),
       clock: () => this.time.now,
       after: this.time.after,
+      isHidden: () => this.isHidden,
       stream: this.gateway.stream,
       snapshot: this.gateway.snapshot,
     });

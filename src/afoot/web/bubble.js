@@ -27,20 +27,12 @@ export function bubble(entry) {
   const reading = () => (isSeen() ? entry.reading() : call());
   const [name, kind] = [visible(tool, 200), () => kindOf(reading())];
   const from = h("span.from", visible(server, 100));
-  const answer = h(
-    "a.answer",
-    { href: "/inbox", shown: () => call().open.size, "aria-label": `Answer ${name}` },
-    "Answer",
-  );
+  const asks = { href: "/inbox", shown: () => call().open.size, "aria-label": `Answer ${name}` };
   const wanted = computed(() => (isOpen(id) && count(entry) ? [entry] : []));
   const props = { "data-kind": kind, "data-open": () => isOpen(id), oncontentvisibilityautostatechange: look };
-  return h(
-    "li.bubble",
-    props,
-    h("div.head", h("a.name", { href: callAt(id) }, name), from, mark(kind), stop(entry, name)),
-    ...body(reading, name, answer, toggle(entry)),
-    each(wanted, "id", below),
-  );
+  const head = h("div.head", h("a.name", { href: callAt(id) }, name), from, mark(kind), stop(entry, name));
+  const parts = body(reading, name, h("a.answer", asks, "Answer"), toggle(entry));
+  return h("li.bubble", props, head, ...parts, each(wanted, "id", below));
 }
 
 /** What is known of a call now. @param {() => Call} call @param {string} name @param {...Child} more */
@@ -51,13 +43,15 @@ export function body(call, name, ...more) {
   const rest = () => left(call().eta);
   const whose = () => `for ${visible(call().caller, 60)}`;
   const leave = () => APPROVED[approved(call())];
-  const line = (/** @type {(() => string | undefined)[]} */ ...texts) =>
+  const tries = () => call().attempt > 1 && `attempt ${call().attempt}`;
+  const alone = () => call().detached && "detached: nobody waits";
+  const line = (/** @type {(() => string | false | undefined)[]} */ ...texts) =>
     texts.map((text) => h("span", { shown: text }, text));
   return [
     bar(call, name),
     h("p.message", () => visible(saying(call()), 300)),
     h("p.facts", ...line(elapsed, far, rest, speed)),
-    h("div.facts", ...line(whose, leave), ...more),
+    h("div.facts", ...line(whose, alone, leave, tries), ...more),
   ];
 }
 

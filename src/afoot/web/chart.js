@@ -4,6 +4,7 @@ import { h, svg } from "./dom.js";
 import { amount, lasted } from "./parts.js";
 
 const [WIDE, HIGH] = [600, 140];
+const FRAME = { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none" };
 const MOST = 400; // points that are drawn: more than a screen has room for
 
 /** Progress over time; null where there is nothing to draw. @param {readonly Reading[]} points in their order @param {string} label */
@@ -70,12 +71,7 @@ function thinned(points) {
 }
 
 /** @param {string} label @param {...SVGElement} shapes */
-const canvas = (label, ...shapes) =>
-  svg(
-    "svg",
-    { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
-    ...shapes,
-  );
+const canvas = (label, ...shapes) => svg("svg", { ...FRAME, role: "img", "aria-label": label }, ...shapes);
 
 /** @param {string} from @param {string} to */
 const axis = (from, to) => h("figcaption.soft", { "aria-hidden": "true" }, h("span", from), h("span", to));

@@ -81,10 +81,8 @@ function place(parent, next, items, nodeOf) {
 
 /** Remove a node; focus inside it goes to its neighbour, or else to the heading. @param {Element} node */
 function takeAway(node) {
-  const [hadFocus, near] = [
-    node.contains(document.activeElement),
-    node.nextElementSibling ?? node.previousElementSibling,
-  ];
+  const hadFocus = node.contains(document.activeElement);
+  const near = node.nextElementSibling ?? node.previousElementSibling;
   node.remove();
   if (!hadFocus) return;
   const heirs = [near, ...(near?.querySelectorAll(FOCUSABLE) ?? []), document.querySelector("h1")];

@@ -11,12 +11,13 @@ import { after } from "./time.js";
 /** What a feed needs of its browser and its gateway. */
 /** @typedef {{take: (event: string, data: any) => void, locks: Pick<LockManager, "request">, channel: Channel,
  *   stream: (listening: import("./api.js").Listening) => Promise<void>, snapshot: () => Promise<any>,
- *   clock: () => number, after: typeof after}} Means */
+ *   clock: () => number, after: typeof after, isHidden: () => boolean}} Means */
 
 const NAME = "afoot.feed";
 const FIRST_MS = 250; // before the second attempt; then twice as long each time
 const LONGEST_MS = 5_000;
 const LOOK_MS = 1_000; // how often it is looked whether the stream lives
+const JUMP_MS = 10_000; // between two looks: the machine slept
 const SLACK_MS = 2_000;
 const MOST_WAITING = 2_000; // frames that wait for a snapshot; then it is asked for again
 
@@ -45,6 +46,7 @@ const means = (take) => ({
   snapshot: () => get("/api/snapshot"),
   clock: () => Date.now(),
   after,
+  isHidden: () => document.hidden,
 });
 
 /** One tab's part in it. */
@@ -121,10 +123,13 @@ export class Feed {
 
   /** Break off a stream that is dead, or that the machine has slept through. @param {AbortController} reading */
   #watch(reading) {
-    const { clock, after } = this.#means;
+    const { clock, after, isHidden } = this.#means;
+    let [last, wasHidden] = [clock(), isHidden()];
     const look = () => {
-      if (clock() - this.#heard > this.#silentMs) reading.abort();
-      else cancel = after(LOOK_MS, look);
+      const [time, hidden] = [clock(), isHidden()];
+      const hasSlept = time - last > JUMP_MS && !hidden && !wasHidden; // timers of hidden pages are slow, too
+      if (hasSlept || time - this.#heard > this.#silentMs) return reading.abort();
+      [last, wasHidden, cancel] = [time, hidden, after(LOOK_MS, look)];
     };
     let cancel = after(LOOK_MS, look);
     return () => cancel();

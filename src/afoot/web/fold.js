@@ -65,7 +65,7 @@ const CHANGES = {
   answered: (call, { question }) => void call.open.delete(question),
   cancel_requested: (call, { by, reason }) => void Object.assign(call, { state: "cancelling", cancel: { by, reason } }),
   finished(call, { at, outcome, failure = null }) {
-    const over = { stalled: false, hindered: null, eta: null, rate: null };
+    const over = { stalled: false, detached: false, hindered: null, eta: null, rate: null };
     Object.assign(call, { state: "finished", outcome, failure, finished: at, ...over });
     call.open.clear();
   },

@@ -134,12 +134,10 @@ const CONTROLS = {
   },
   choices({ options }, spot, about) {
     const others = (/** @type {string} */ one) => spot.read().filter((/** @type {string} */ other) => other !== one);
-    const box = (/** @type {[string, {title: string}]} */ [one, { title }]) =>
-      h(
-        "label",
-        tick(spot.read().includes(one), (is) => spot.write(is ? [...others(one), one] : others(one))),
-        title,
-      );
+    const box = (/** @type {[string, {title: string}]} */ [one, { title }]) => {
+      const turn = (/** @type {boolean} */ is) => spot.write(is ? [...others(one), one] : others(one));
+      return h("label", tick(spot.read().includes(one), turn), title);
+    };
     return h("div", { ...about, role: "group" }, ...Object.entries(options).map(box));
   },
   object(field, spot) {

@@ -36,7 +36,12 @@ function top() {
     h("button.quiet", { "aria-label": "Keyboard shortcuts", onclick: () => keys.showModal() }, "?"),
     h("p.banner", { shown: banner }, banner),
   );
-  effect(() => (route(), nav.querySelector("[aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" })));
+  const show = () => {
+    const [row, own] = [nav, nav.querySelector("[aria-current]") ?? nav].map((one) => one.getBoundingClientRect());
+    nav.scrollLeft += Math.min(0, own.left - row.left) || Math.max(0, own.right - row.right);
+  };
+  effect(() => (route(), waiting(), show())); // what is counted makes the row longer
+  addEventListener("resize", show);
 }
 
 function banner() {

@@ -16,14 +16,15 @@ export function given({ content: blocks, structured, is_error: isError }) {
 }
 
 /** Why it did not end well, and how far it had come. @param {FailureView} failure */
-export function wrong({ message, category, code, clock, last, elapsed_s, side_effects, retryable, trace }) {
+export function wrong({ message, category, code, clock, last, elapsed_s, side_effects, retryable, trace, ...more }) {
+  const after = more.retry_after_s;
   const rows = {
-    kind: category === code ? code : listed(category, code),
+    kind: listed(category, code !== category && code).replaceAll("_", " "),
     "clock that fired": clock,
     "it had run for": lasted(elapsed_s),
     "how far it got": last && listed(howFar({ latest: last }), last.message),
     "side effects": side_effects,
-    "may be tried again": retryable ? "yes" : "no",
+    "may be tried again": retryable ? listed("yes", after && `after ${lasted(after)}`) : "no",
   };
   const shown = Object.entries(rows).filter(([, value]) => value);
   const pairs = shown.flatMap(([name, value]) => [h("dt", name), h("dd", visible(value))]);

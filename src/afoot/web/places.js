@@ -7,7 +7,15 @@ import { computed } from "./signal.js";
 /** @typedef {{key: string, name: string, about: string, state: string, why: string, count: string}} Place */
 
 const KINDS = /** @type {Record<string, string>} shape and colour of a state */ ({
-  ...{ ready: "ok", connected: "ok", starting: "running", idle: "queued", closed: "queued", unavailable: "stalled" },
+  ...{
+    ready: "ok",
+    connected: "ok",
+    starting: "running",
+    idle: "queued",
+    closed: "queued",
+    unavailable: "stalled",
+    "at its quota": "hindered",
+  },
   ...{ lost: "lost", failed: "failed", unusable: "failed", stopped: "cancelled", disabled: "cancelled" },
 });
 
@@ -29,10 +37,6 @@ export function places(title, list, describe, more = () => []) {
     return h("li.place", names, state, h("div.soft", text("count")), ...more(item, now));
   };
   const keyOf = (/** @type {T} */ item) => describe(item).key;
-  return h(
-    "div.sheet",
-    { shown: () => list().length },
-    title && h("h2", title),
-    h("ul.lines", each(list, keyOf, line)),
-  );
+  const lines = h("ul.lines", each(list, keyOf, line));
+  return h("div.sheet", { shown: () => list().length }, title && h("h2", title), lines);
 }

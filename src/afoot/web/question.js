@@ -57,12 +57,8 @@ const KINDS = {
   },
   url({ message, params }, send) {
     const been = action("I have been there", () => send({ action: "accept" }));
-    return h(
-      "div",
-      h("p", visible(message)),
-      h("p", link(params?.url ?? params)),
-      h("div.row", been, ...refusals(send)),
-    );
+    const where = h("p", link(params?.url ?? params));
+    return h("div", h("p", visible(message)), where, h("div.row", been, ...refusals(send)));
   },
 };
 

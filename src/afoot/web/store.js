@@ -112,12 +112,12 @@ export class Store {
   }
 
   /** @param {any} seen the newest reading of a call */
-  #reading({ call: id, reading, readings, eta = null, rate = null, stalled = false }) {
+  #reading({ call: id, reading, readings, eta = null, rate = null, stalled = false, detached = false }) {
     const call = this.get(id)?.call.peek();
     if (!call) return;
     const wasStalled = call.stalled ?? false;
     if (reading) note(call, reading);
-    Object.assign(call, { readings, eta, rate, stalled });
+    Object.assign(call, { readings, eta, rate, stalled, detached });
     this.#mark(id, stalled === wasStalled ? "reading" : "facts");
   }
 

@@ -17,7 +17,7 @@ const OFF = "Not recorded. Messages are kept if record_wire is true in afoot.tom
 
 /** @type {Record<string, (fact: Fact) => unknown[]>} */
 const WORDS = {
-  opened: ({ caller, approval = "auto" }) => [`by ${caller}, approval ${approval}`],
+  opened: ({ caller, approval = "auto", task }) => [`by ${caller}, approval ${approval}${task ? ", as a task" : ""}`],
   amended: ({ by }) => [`a ${by} changed its arguments`],
   admitted: ({ what }) => [what],
   started: ({ attempt, why }) => (attempt > 1 ? [`attempt ${attempt}`, why] : []),

@@ -68,6 +68,7 @@ type FailureView = {
   category: string;
   code: string;
   retryable: boolean;
+  retry_after_s: number | null;
   clock: string | null;
   elapsed_s: number;
   last: Reading | null;
@@ -98,6 +99,9 @@ type CallView = {
   readings?: number;
   questions?: QuestionView[];
   stalled?: boolean;
+  detached?: boolean;
+  task?: boolean;
+  cpu_s?: number;
   hindered?: { by: string; hint?: string } | null;
   eta?: Eta | null;
   rate?: number | null;
@@ -131,6 +135,7 @@ type ToolView = {
   concurrency: number;
   approval: string;
   safe: boolean;
+  isolation?: Record<string, number>;
   stats?: Stats;
 };
 
@@ -145,7 +150,7 @@ type Stats = {
 };
 
 type ServerView = { name: string; state: string; error: string; tools: number; login: string; [more: string]: Json };
-type CallerView = { caller: string; live: number; queued: number; refused: number; calls: number; quota: Json };
+type CallerView = { caller: string; live: number; calls: number; quota: Json; [more: string]: Json };
 type BrowserView = { profile: string; name: string; state: string; [more: string]: Json };
 type TabView = { key: string; title: string; url: string; state: string; why: string; [more: string]: Json };
 type PluginView = { name: string; state: string; why: string; start: string; [more: string]: Json };

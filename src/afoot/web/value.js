@@ -78,12 +78,8 @@ function table(keys, rows, most) {
   const cell = (/** @type {Json} */ one) => h("td", typeof one === "string" ? one : JSON.stringify(one));
   const body = rows.slice(0, most).map((row) => h("tr", ...keys.map((key) => cell(row[key]))));
   const names = h("tr", ...keys.map((key) => h("th", { scope: "col" }, key)));
-  return h(
-    "div.table",
-    { tabindex: "0" },
-    h("table", h("thead", names), h("tbody", ...body)),
-    rest(rows.length, most, rows),
-  );
+  const all = h("table", h("thead", names), h("tbody", ...body));
+  return h("div.table", { tabindex: "0" }, all, rest(rows.length, most, rows));
 }
 
 /** One value and what is in it; what is folded is made when it is opened. @param {Json} value @param {number} depth @param {number} most @param {string} [key] @returns {HTMLElement} */

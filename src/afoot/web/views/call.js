@@ -8,7 +8,7 @@ import { each, h } from "../dom.js";
 import { fromView } from "../fold.js";
 import { loaded, trouble } from "../load.js";
 import { answers, given, sheet, wrong } from "../outcome.js";
-import { kindOf, listed, many, mark, visible, when } from "../parts.js";
+import { kindOf, lasted, listed, many, mark, visible, when } from "../parts.js";
 import { callAt, toolAt } from "../router.js";
 import { callRows } from "../rows.js";
 import { runner } from "../run.js";
@@ -28,11 +28,8 @@ export function view({ params: { id = "" } }) {
   const changed = () => (store.about(), store.get(id) ?? store.roots(), store.get(id)?.call());
   const { value, problem } = loaded(() => (changed(), `/api${callAt(id)}`));
   const make = (/** @type {CallView} */ _, /** @type {View} */ newest) => whole(newest, changed);
-  return h(
-    "section",
-    trouble(problem),
-    each(() => (value() ? [value()] : []), "id", make),
-  );
+  const found = () => [value()].filter(Boolean);
+  return h("section", trouble(problem), each(found, "id", make));
 }
 
 /** @param {View} view @param {() => unknown} changed */
@@ -66,15 +63,20 @@ function part(view, name, title, make) {
 
 /** What stands above all: state, bar, what it says, and whose it is. @param {View} view @param {() => Call} call */
 function summary(view, call) {
-  const { tool, server, opened, parent, rerun_of: before, trace } = view();
+  const { id, tool, server, opened, parent, rerun_of: before, trace, task } = view();
   const [name, kind] = [visible(tool, 200), () => kindOf(call())];
   const link = (/** @type {string} */ text, /** @type {string | null | undefined} */ id) =>
     id && h("a", { href: callAt(id) }, text);
+  const named = (/** @type {string} */ what, /** @type {string} */ text) =>
+    h("span", `${what} `, h("code", text), copier(text));
+  const cpu = () => view().cpu_s && `${lasted(view().cpu_s ?? 0)} of processor time`;
   const more = [
     h("span", `opened ${when(opened)}`),
+    h("span", { shown: cpu }, cpu),
     link("runs an earlier call again", before),
     link("part of another call", parent),
-    trace && h("span", "trace ", h("code", trace), copier(trace)),
+    named(task ? "task" : "id", id),
+    trace && named("trace", trace),
   ];
   const head = h("div.head", h("h2.name", name), h("span.from", visible(server, 100)), mark(kind));
   const answer = h("p", { shown: () => call().open.size }, h("a.button", { href: "/inbox" }, "Answer in the inbox"));

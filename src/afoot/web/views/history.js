@@ -70,12 +70,20 @@ function choice(key, label, all, values) {
 function newer(calls, again) {
   const count = computed(() => {
     const { state = "live", q, tool, server, outcome, before } = route().query;
-    if (state !== "live" || q || tool || server || outcome || before) return 0; // who knows whether it fits
+    if (state !== "live" || q || outcome || before) return 0; // who knows whether it fits
     const [newest, shown] = [calls()[0]?.opened ?? 0, new Set(calls().map((one) => one.id))];
-    return store.roots().filter(({ id, call }) => call.peek().opened >= newest && !shown.has(id)).length;
+    const fits = (/** @type {Call} */ one) =>
+      one.opened >= newest &&
+      !shown.has(one.id) &&
+      one.tool === (tool ?? one.tool) &&
+      one.server === (server ?? one.server);
+    return store.roots().flatMap(withBelow).filter(fits).length;
   });
   return h("button.newer", { shown: count, onclick: again }, () => `${many(count(), "newer call")}: show`);
 }
+
+/** @param {Entry} entry @returns {Call[]} */
+const withBelow = ({ call, below }) => [call.peek(), ...below().flatMap(withBelow)];
 
 const unfit = () => ["No call fits. ", h("a", { href: "/history" }, "See all calls")];
 const unused = () => ["No call was made yet. Agents make them, or ", h("a", { href: "/tools" }, "run a tool yourself")];

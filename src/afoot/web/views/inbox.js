@@ -26,13 +26,9 @@ export function view() {
   const open = () => list().filter((item) => !item.closed());
   const make = (/** @type {Item} */ item) => shown(item, items, again);
   const clear = { shown: () => open().length < list().length, onclick: () => items.set(open()) };
-  return h(
-    "section",
-    trouble(problem),
-    empty(items, list, () => ["Nobody waits for you. Approvals and questions show up here."]),
-    h("ul.cards", each(list, "key", make)),
-    h("button", clear, "Clear what is answered"),
-  );
+  const none = empty(items, list, () => ["Nobody waits for you. Approvals and questions show up here."]);
+  const cards = h("ul.cards", each(list, "key", make));
+  return h("section", trouble(problem), none, cards, h("button", clear, "Clear what is answered"));
 }
 
 /** What is asked now, behind what is shown: nothing that is shown moves or goes unless it was answered here. @param {Item[]} shown @param {QuestionView[]} questions @returns {Item[]} */

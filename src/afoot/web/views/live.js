@@ -31,12 +31,10 @@ export function view() {
     const shown = () => !group || isHere() || count();
     return h("a.chip", { "data-kind": group || "all", shown, ...about }, h("b", count), ` ${nameOf(group)}`);
   };
-  return h(
-    "section",
-    h("nav.chips", { "aria-label": "Which calls" }, ...GROUPS.map(chip)),
-    empty(isReady, shown, () => [wanted() ? UNUSED : QUIET]),
-    h("ul.bubbles", { onpointermove: hold(STILL_S), onpointerleave: hold(0) }, each(shown, "id", bubble)),
-  );
+  const chips = h("nav.chips", { "aria-label": "Which calls" }, ...GROUPS.map(chip));
+  const holding = { onpointermove: hold(STILL_S), onpointerleave: hold(0) };
+  const none = empty(isReady, shown, () => [wanted() ? UNUSED : QUIET]);
+  return h("section", chips, none, h("ul.bubbles", holding, each(shown, "id", bubble)));
 }
 
 /** What a call does, or that it has ended. @param {Entry} entry */

@@ -4,7 +4,7 @@ import { post } from "../api.js";
 import { action } from "../control.js";
 import { each, h } from "../dom.js";
 import { loaded, trouble } from "../load.js";
-import { empty, listed, many, visible, when } from "../parts.js";
+import { empty, lasted, listed, many, visible, when } from "../parts.js";
 import { places } from "../places.js";
 import { go, having, route } from "../router.js";
 import { computed, signal } from "../signal.js";
@@ -37,10 +37,17 @@ export function view() {
 }
 
 /** Who calls, and what it has used of its quota. @param {CallerView} one */
-function caller({ caller: name, live, queued, refused, calls, quota: most }) {
-  const [state, why] = refused ? ["over quota", `${many(refused, "call")} refused`] : ["ready", ""];
-  const about = most?.calls ? `${calls} of ${most.calls} calls in ${most.per_s} s` : "";
-  return { key: name, name, about, state, why, count: listed(many(live, "call"), queued && `${queued} queued`) };
+function caller({ caller: name, live, queued, refused, last_refused: last, calls, cpu_s: cpu, quota: most, free_at }) {
+  const about = listed(
+    most?.calls && `${calls} of ${many(most.calls, "call")} in ${lasted(most.per_s)}`,
+    most?.cpu_s && `${lasted(cpu)} of ${lasted(most.cpu_s)} of processor time in ${lasted(most.per_s)}`,
+    most?.concurrent && `${live} of ${most.concurrent} at once`,
+  );
+  const isFull = free_at || (most?.concurrent && live >= most.concurrent);
+  const told = last && `${many(refused, "call")} refused, the last ${when(last.at)}: over ${last.limit}`;
+  const why = listed(free_at && `free again ${when(free_at)}`, told);
+  const count = listed(many(live, "call"), queued && `${queued} queued`);
+  return { key: name, name, about, state: isFull ? "at its quota" : "ready", why, count };
 }
 
 /** @param {ServerView} server */
@@ -58,11 +65,8 @@ function buttons(name, path, again) {
   const [isOpen, of] = [() => route().query.logs === name, ` ${visible(name, 100)}`];
   const onclick = () => go(having({ logs: isOpen() ? null : name }), { replace: true });
   const reload = () => post(`${path}/reload`).finally(again);
-  return h(
-    "div.push",
-    h("button", { onclick, "aria-expanded": () => String(isOpen()), "aria-label": `Logs${of}` }, "Logs"),
-    action("Reload", reload, { "aria-label": `Reload${of}` }),
-  );
+  const about = { onclick, "aria-expanded": () => String(isOpen()), "aria-label": `Logs${of}` };
+  return h("div.push", h("button", about, "Logs"), action("Reload", reload, { "aria-label": `Reload${of}` }));
 }
 
 /** Whether it wants a login, and the way to one. @param {string} path @param {() => ServerView} now */
@@ -75,12 +79,9 @@ function login(path, now) {
   };
   const isNeeded = () => now().login === "needed";
   const way = () => (url() ? h("span", "Open on the gateway's machine: ", link(url(), "log in")) : null);
-  return h(
-    "div.wide.row",
-    { shown: () => now().login },
-    h("span", () => (isNeeded() ? "It wants a login." : "Logged in.")),
-    h("span.row", { shown: isNeeded }, action("Log in", begin), way),
-  );
+  const state = h("span", () => (isNeeded() ? "It wants a login." : "Logged in."));
+  const more = h("span.row", { shown: isNeeded }, action("Log in", begin), way);
+  return h("div.wide.row", { shown: () => now().login }, state, more);
 }
 
 /** @param {string} name @param {string} path */

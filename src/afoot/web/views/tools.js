@@ -2,8 +2,8 @@
 
 import { each, h } from "../dom.js";
 import { loaded, trouble } from "../load.js";
-import { empty, visible } from "../parts.js";
-import { go, having, route, toolAt } from "../router.js";
+import { empty, search, visible } from "../parts.js";
+import { route, toolAt } from "../router.js";
 import { computed } from "../signal.js";
 
 export const title = "Tools";
@@ -18,13 +18,11 @@ export function view() {
     [name, server, title, description].some((text) => text?.toLowerCase().includes(wanted()));
   const found = computed(() => /** @type {ToolView[]} */ (value()?.tools ?? []).filter(fits));
   const groups = computed(() => [...Map.groupBy(found(), (tool) => tool.server)]);
-  const oninput = (/** @type {any} */ { target }) => go(having({ q: target.value }), { replace: true });
-  const about = { type: "search", "aria-label": "Search tools", placeholder: "Search tools" };
-  const search = h("input", { ...about, ".value": () => route().query.q ?? "", oninput });
   const all = () => ["No tool fits. ", h("a", { href: "/tools" }, "See all tools")];
   const none = () => ["No tool is on offer. Serve some: ", h("code", "afoot serve tools.py")];
   const nothing = empty(value, found, () => (wanted() ? all() : none()));
-  return h("section", h("p.row.filters", search), trouble(problem), nothing, each(groups, JSON.stringify, group));
+  const field = h("p.row.filters", search("Search tools"));
+  return h("section", field, trouble(problem), nothing, each(groups, JSON.stringify, group));
 }
 
 /** @param {[string, ToolView[]]} group */
