@@ -21,6 +21,14 @@ LIMIT_S = 15.0
 _STEERING = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 
+class _Screen(pyte.Screen):
+    """A screen whose cursor stays on the last column until the next character, as in real terminals."""
+
+    def erase_in_line(self, how: int = 0, private: bool = False) -> None:
+        self.cursor.x = min(self.cursor.x, self.columns - 1)
+        super().erase_in_line(how, private)
+
+
 class Terminal:
     """One run of the program, what it wrote so far, and a keyboard."""
 
@@ -32,7 +40,7 @@ class Terminal:
         stdin: str = "",
     ) -> None:
         self._master, self._slave = pty.openpty()
-        self.screen = pyte.Screen(*size)
+        self.screen = _Screen(*size)
         self._stream = pyte.ByteStream(self.screen)
         self._set_size(*size)
         self.modes = termios.tcgetattr(self._slave)  # before the program touched them

@@ -1,5 +1,8 @@
 """What waits for a person, answered by keys in the table of `afoot watch`."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -40,6 +43,27 @@ def test_an_approval_is_given_by_keys(gateway: Gateway, api: Api) -> None:
         assert screen.end() == 0
     assert api.ended(call)["approved"] == "user"
     cancel(api, other)
+
+
+def test_what_a_command_in_a_pipe_asks_is_answered_by_keys(gateway: Gateway, api: Api) -> None:
+    """A5, V2: its caller is asked, which is the operator, who sits here; keys for no question say so."""
+    words = [sys.executable, "-m", "afoot", "call", "wipe", f"tag={tag()}", "--json"]
+    with terminal(["watch"], gateway.environment) as screen:
+        screen.see("?: keys")
+        screen.type("\n")
+        screen.see("nothing waits for you")
+        with subprocess.Popen(
+            words, env=gateway.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        ) as calling:
+            assert calling.stdout is not None
+            call = json.loads(calling.stdout.readline())["id"]
+            assert api.asked(call)["to"] == "caller"
+            choose(screen, call)
+            decide(screen, "r")
+            screen.see(lambda shown: "✓ ok" in row(shown, call))
+            assert '"outcome":"ok"' in calling.communicate(timeout=15)[0] and calling.returncode == 0
+        screen.type("q")
+        assert screen.end() == 0
 
 
 def test_an_approval_is_rejected_with_words(gateway: Gateway, api: Api) -> None:

@@ -165,6 +165,16 @@ def test_a_gateway_that_dies_is_said_and_found_again_where_it_comes_back(tmp_pat
             assert screen.end() == 0 and screen.is_restored()
 
 
+@pytest.mark.parametrize("wide", [80, 100])
+def test_a_line_as_wide_as_the_screen_keeps_its_last_character(gateway: Gateway, wide: int) -> None:
+    """V2: the cursor waits behind it, and what erases the rest of the line may not erase it."""
+    with terminal(["watch"], gateway.environment, (wide, 20)) as screen:
+        screen.see(lambda shown: shown.split("\n")[0].endswith("?: keys"))
+        assert len(screen.shown.split("\n")[0]) == wide
+        screen.type("q")
+        screen.end()
+
+
 def test_no_colour_is_used_where_none_is_wanted(gateway: Gateway) -> None:
     """V2: NO_COLOR is obeyed; TERM=dumb moves no cursor."""
     with terminal(["watch"], {**gateway.environment, "NO_COLOR": "1"}) as screen:

@@ -31,6 +31,13 @@ def test_in_a_pipe_progress_is_plain_lines_and_the_result_is_alone_on_stdout(run
     assert "\x1b" not in done.stderr + done.stdout
 
 
+def test_long_arguments_are_cut_to_a_line(run: Run) -> None:
+    """V2: what was given is known to whoever gave it; the history has all of it."""
+    done = run("call", "add", "--args", json.dumps({"a": 1, "b": "x" * 100_000}))
+    assert done.returncode == 2 and done.stderr.startswith("call ")
+    assert len(done.stderr.splitlines()[0]) == 200 and done.stderr.splitlines()[0].endswith("…")
+
+
 def test_json_is_one_call_a_line_and_the_last_has_the_result(run: Run) -> None:
     """V4: a call is the same object everywhere."""
     done = run("call", "count_up", "n=3", "step_s=0.06", "--json")
@@ -191,7 +198,8 @@ def test_a_question_in_a_pipe_says_how_to_answer_it(run: Run, gateway: Gateway, 
         hint = until(
             lambda: (line := calling.stderr.readline()).startswith("answer it with") and line, "a hint"
         )
-        question = hint.split()[-1]
+        question, *words = hint.removeprefix("answer it with: afoot answer ").split()
+        assert words == ["name=…"]
         assert re.fullmatch(r"[0-9a-f]{8}\.1", question), "the end of an id is what a terminal shows"
         wrong = run("answer", question, "nme=Ann")
         assert wrong.returncode == 2 and "nearest: name" in wrong.stderr

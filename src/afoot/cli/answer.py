@@ -10,7 +10,7 @@ from afoot.cli.asking import question_of
 from afoot.cli.calls import At, Json, dumped
 from afoot.cli.client import Client, connect, part
 from afoot.cli.ending import USAGE, Stop
-from afoot.cli.form import Declined, fill, visit
+from afoot.cli.form import Declined, as_words, fill, visit
 from afoot.cli.review import case_of, decide, lasting_option
 from afoot.cli.typed import pairs
 from afoot.observe import terminal
@@ -105,8 +105,8 @@ def _content(
     if words or not (is_person or schema.get("required")):
         return "accept", pairs(words, schema)
     if not is_person:
-        named = " ".join(f"{name}=…" for name in schema["required"])
-        raise Stop(USAGE, f"it asks: {terminal.clean(asked['message'])}; answer with {named}, or --decline")
+        message = terminal.clean(asked["message"])
+        raise Stop(USAGE, f"it asks: {message}; answer with {as_words(schema)}, or --decline")
     return _form(asked)
 
 

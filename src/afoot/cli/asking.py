@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from afoot.cli.ending import Stop
-from afoot.cli.form import Ask, Declined, fill, visit
+from afoot.cli.form import Ask, Declined, as_words, fill, visit
 from afoot.cli.review import Case, decide
 from afoot.core.call import Call
 from afoot.core.facts import Question
@@ -79,6 +79,14 @@ def case_in(question: Question, call: Call | None) -> Case:
     """What an approval is about, as far as the facts of its call tell."""
     arguments = bytes(call.arguments) if call is not None and is_own(question) else b""
     return Case(question.message, why_asked(question), arguments)
+
+
+def in_words(question: Question) -> str:
+    """What `afoot answer` is given besides the question's id."""
+    if question.kind == "approval":
+        return "--run, or --skip"
+    schema = json.loads(bytes(question.body) or b"{}") if question.kind == "form" else {}
+    return as_words(schema)
 
 
 def question_of(asked: dict[str, Any]) -> Question:

@@ -40,6 +40,8 @@ def _press(board: Board, at: str, key: str) -> None:
             _asking(board, at, _answer, asked[0])
         case _ if key.isdecimal() and 0 < int(key) <= len(asked):
             _asking(board, at, _answer, asked[int(key) - 1])
+        case _ if key == "enter" or key.isdecimal():
+            board.say("no question of this number waits for you" if asked else "nothing waits for you")
         case _:
             pass
 

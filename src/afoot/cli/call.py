@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from afoot.cli.asking import Asking, case_in
+from afoot.cli.asking import Asking, case_in, in_words
 from afoot.cli.desk import Desk, Local, Remote, Wanted
 from afoot.cli.ending import CANCELLED, CODES, INTERRUPTED, LOST, USAGE, Stop
 from afoot.cli.pump import Item, Pump, StopAsking
@@ -227,8 +227,8 @@ class Following:
 
     def _cannot_answer(self, question: Question) -> None:
         if question.kind in ANSWERABLE and not self._is_local:
-            how = " --run, or --skip" if question.kind == "approval" else ""
-            self._screen.say(f"answer it with: afoot answer {short_question(question.id)}{how}")
+            name = short_question(question.id)
+            self._screen.say(f"answer it with: afoot answer {name} {in_words(question)}".rstrip())
             return
         if not self.cancels:  # whoever only watches says nothing for others
             return

@@ -21,6 +21,11 @@ def is_terminal(stream: IO[str]) -> bool:
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "")
 
 
+def columns_of(stream: IO[str]) -> int:
+    """How wide the terminal is now."""
+    return _size(stream.fileno())[0]
+
+
 def painted(line: Line) -> str:
     """A line with its styles; NO_COLOR leaves those that are no colours."""
     plain = bool(os.environ.get("NO_COLOR"))
@@ -65,7 +70,8 @@ class Canvas:
         for number in range(max(len(new), len(self._lines))):
             text = new[number] if number < len(new) else ""
             if number >= len(self._lines) or text != self._lines[number]:
-                parts.append(f"\x1b[{number + 1};1H{text}\x1b[K")
+                # Erased first: behind a line as wide as the screen it would take the last character.
+                parts.append(f"\x1b[{number + 1};1H\x1b[K{text}")
         self._lines = new
         if parts or cursor != self._cursor:
             shown = f"\x1b[{cursor[0] + 1};{cursor[1] + 1}H\x1b[?25h" if cursor is not None else ""

@@ -42,6 +42,15 @@ def visit(question: Question, ask: Ask, say: Say) -> None:
     _confirm(ask, "done? [y/N] ")
 
 
+def as_words(schema: Schema) -> str:
+    """How a form is answered in a command: what it needs as name=…, and what there is to choose from."""
+    properties: dict[str, Any] = schema.get("properties") or {}
+    names = [str(one) for one in schema.get("required") or properties]
+    choices = {name: [str(one) for one, _ in _choices(properties.get(name) or {})] for name in names}
+    told = [f"{name}: {', '.join(found)}" for name, found in choices.items() if found]
+    return clean(" ".join(f"{name}=…" for name in names) + (f" ({'; '.join(told)})" if told else ""))
+
+
 class _Field(msgspec.Struct, frozen=True):
     """One property of a form."""
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from afoot.cli.canvas import Region, is_terminal, painted
+from afoot.cli.canvas import Region, columns_of, is_terminal, painted
 from afoot.core.call import Call
 from afoot.core.facts import (
     Admitted,
@@ -35,6 +35,7 @@ from afoot.observe.table import tree
 from afoot.observe.terminal import (
     clean,
     content,
+    cut,
     escaped,
     plain,
     reading,
@@ -46,6 +47,7 @@ from afoot.serve.view import encode, full, view
 
 EVERY_S = 1.0  # between two lines of readings in a pipe
 CLOCKS = ("idle", "ceiling", "answer", "queue")  # they end a call in the same breath
+WIDE = 200  # columns of a line in a pipe that says what was given
 BELOW = 6  # lines for the calls below one
 
 
@@ -219,11 +221,11 @@ def lines(call: Call, fact: Fact) -> Iterator[str]:
     """What is said about a fact to whoever follows one call."""
     match fact:
         case Opened():
-            yield f"call {short(call.id)}: {clean(fact.tool)} {plain(fact.arguments)}"
+            yield _in_a_line(f"call {short(call.id)}: {clean(fact.tool)} {plain(fact.arguments)}")
         case Admitted():
             yield clean(fact.what)
         case Amended():
-            yield f"arguments changed by a hook: {plain(fact.arguments)}"
+            yield _in_a_line(f"arguments changed by a hook: {plain(fact.arguments)}")
         case Started() if fact.attempt > 1:
             yield f"started again, {told(fact)[1]}"
         case Reported():
@@ -243,6 +245,11 @@ def lines(call: Call, fact: Fact) -> Iterator[str]:
             yield from ended(call, fact)
         case _:
             return
+
+
+def _in_a_line(text: str) -> str:
+    """What may be of any length, cut: `afoot log` has all of it."""
+    return cut(text, columns_of(sys.stderr) if is_terminal(sys.stderr) else WIDE)
 
 
 def show_result(end: Finished) -> None:
