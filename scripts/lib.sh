@@ -48,16 +48,21 @@ wanted() {
   cat "$root/pyproject.toml" "$root/constraints.txt"
 }
 
+# is_installed EXTRA STAMP: as wanted, and from these files: `pip install .` leaves a copy that no change reaches.
+is_installed() {
+  wanted "$1" | cmp -s - "$2" && ! compgen -G "$venv/lib/python3*/site-packages/afoot" >/dev/null
+}
+
 # ensure_venv [EXTRA]: makes .venv and installs afoot into it, unless the same was already done.
 ensure_venv() {
   local extra=${1:-} stamp python
   stamp="$venv/installed${extra:+-$extra}"
-  if venv_is_sound && wanted "$extra" | cmp -s - "$stamp"; then return; fi
+  if venv_is_sound && is_installed "$extra" "$stamp"; then return; fi
   # One at a time: two scripts started together would install into the same folder.
   exec 9<"$root/pyproject.toml"
   if have flock; then flock 9; fi
   if venv_is_sound; then
-    if wanted "$extra" | cmp -s - "$stamp"; then
+    if is_installed "$extra" "$stamp"; then
       exec 9<&-
       return
     fi
@@ -88,6 +93,10 @@ ensure_node() {
     return
   fi
   say "installing into node_modules (only when something changed)"
+  # Node has a list of its own of whom to trust, and would not know who signs in a company's network.
+  if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -e /etc/ssl/certs/ca-certificates.crt ]; then
+    export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
+  fi
   (cd "$root" && "$venv/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" install --ignore-scripts --no-package-lock --no-audit \
     --no-fund --loglevel=error >&2) ||
     stop "npm install failed, see above"

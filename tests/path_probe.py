@@ -24,9 +24,13 @@ crossed: set[str] = set()
 
 
 def note(frame: FrameType, event: str, _: object) -> None:
-    """Remember a function of ours; what a comprehension does belongs to the function around it."""
+    """Remember a function of ours; what a comprehension does belongs to the function around it.
+
+    The watchdog looks in twice a second, whatever is called.
+    """
     code = frame.f_code
-    if event == "call" and PACKAGE in code.co_filename and not code.co_name.startswith("<"):
+    is_ours = PACKAGE in code.co_filename and not code.co_name.startswith("<")
+    if event == "call" and is_ours and not code.co_qualname.startswith("Watchdog."):
         crossed.add(f"{code.co_filename.split(PACKAGE)[1]}:{code.co_qualname}")
 
 

@@ -247,9 +247,10 @@ export const TO_BROWSER = Object.freeze([
  * Array<QuestionView>, attempt?: number, seq?: number, readings?: number, arguments?: unknown, limits?:
  * Record<string, number | null>, result?: ResultView | null, failure?: FailureView | null, cancel?:
  * CancelRequested | null, partials?: Array<unknown>, settled?: Array<QuestionView>, samples?: Array<Sample>,
- * stalled?: boolean, approved?: string, hindered?: Hindered | null, rerun_of?: string | null, eta?: Eta |
- * null, rate?: number | null, reported?: number | null, parent?: string | null, children?: Children | null,
- * trace?: string | null, cpu_s?: number, redacted?: Array<string> }} CallView
+ * stalled?: boolean, detached?: boolean, task?: boolean, approved?: string, hindered?: Hindered | null,
+ * rerun_of?: string | null, eta?: Eta | null, rate?: number | null, reported?: number | null, parent?: string
+ * | null, children?: Children | null, trace?: string | null, cpu_s?: number, redacted?: Array<string> }}
+ * CallView
  */
 /**
  * A tab of the panel's own browser: its short key, the browser's id, whether tools can run there.
