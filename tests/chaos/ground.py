@@ -30,7 +30,8 @@ class Ground:
         if "asking" in names:
             names["asking"]["era"] = "2025-11-25"  # in which a server asks while its tool waits
         tools = {"far_safe": SAFE, "asking_safe": SAFE, "far_risky": {"approval": "ask"}}
-        settings = {"restart_limit": 100, "tools": tools, "retain": {"bytes": 0}}
+        # Some tools say nothing until they are let go, which may take a busy machine long.
+        settings = {"restart_limit": 100, "tools": tools, "retain": {"bytes": 0}, "idle_s": 290}
         self.front = Front(folder, names, settings, own=(TOOLS,))
         self.let_go("slow")
 

@@ -88,6 +88,13 @@ def asks(scene: Scene) -> str:
     return started
 
 
+def saved(scene: Scene) -> str:
+    """Its tool has saved how far it is, and the gateway knows: it has heard what was reported after that."""
+    started = runs(scene)
+    until(lambda: scene.place.api.call(started)["message"] == "here", "its report", ENDED_S)
+    return started
+
+
 def was_told(scene: Scene) -> str:
     """Its tool has its answer, and goes on."""
     started = asks(scene)
@@ -252,7 +259,7 @@ CASES: Final = [
         "runs, and may not", runs, let_go,
         ("unsafe", "boxed_unsafe", "far_unsafe"), ("boxed_unsafe", "far_unsafe"),
     ),
-    Case("has saved a checkpoint", runs, go_on, ("steps", "boxed_steps"), ("boxed_steps",)),
+    Case("has saved a checkpoint", saved, go_on, ("steps", "boxed_steps"), ("boxed_steps",)),
     Case(
         "asks, and may be repeated", asks, tell,
         ("ask_safe", "boxed_ask_safe", "asking_safe"), ("boxed_ask_safe", "asking_safe"),

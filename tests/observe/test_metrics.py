@@ -75,6 +75,15 @@ def test_calls_over_a_quota_are_counted_though_there_is_no_call() -> None:
     assert (point.value, dict(point.attributes)) == (3, {})
 
 
+def test_the_processor_time_of_an_isolated_call_is_told() -> None:
+    """G1, V3: so that a backend can show what costs."""
+    kept, noted = Kept(), Noted()
+    noted.facts(Started(101.0), Finished(102.0, "ok", cpu_s=0.75))
+    kept.metrics.ended(noted.pulse)
+    [point] = kept.read()["afoot.call.cpu"]
+    assert point.sum == 0.75
+
+
 def test_a_silent_call_adds_its_duration_alone() -> None:
     """V3: what never reports has no first report and no gap."""
     kept, noted = Kept(), Noted()

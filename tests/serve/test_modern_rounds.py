@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from afoot.core.facts import Answer, Limits
 from afoot.core.ports import Run
+from afoot.errors import RunnerDied
 from afoot.serve.conversation import BIG
 from afoot.serve.modern import ROUNDS, Modern
 from afoot.wire.messages import Capabilities
@@ -58,6 +59,28 @@ async def test_what_a_caller_cannot_be_asked_waits_for_the_operator(kind: str) -
         site.engine.answer(asked, Answer("accept", Raw(b"{}"), "operator"))
         tape = await task
     assert "accept {} by operator" in told_text(tape.result) and len(tape.notices) == 1
+
+
+@faked
+async def test_an_answer_that_comes_between_two_attempts_is_not_asked_for_again() -> None:
+    """Q1 h, U4: what asked died, the next attempt has not come so far, and its caller brings the answer."""
+
+    async def tool(run: Run) -> str:
+        if run.attempt == 1:
+            asking = asyncio.create_task(run.ask(question("form", "who")))
+            await asyncio.sleep(5)
+            asking.cancel()
+            raise RunnerDied("its child process was killed")
+        await asyncio.sleep(5)
+        return said(await run.ask(question("form", "who")))
+
+    can = Capabilities(elicitation={})
+    async with site_of(tool, idempotent=True) as site:
+        first = await talk(site, wanted(capabilities=can))
+        await asyncio.sleep(7)
+        assert not only(site).call.open
+        last = await talk(site, wanted(capabilities=can, state=first.state, answers=replies(who=YES)))
+    assert "accept" in told_text(last.result)
 
 
 @faked

@@ -31,6 +31,7 @@ class Metrics:
         self._errand = seconds("mcp.client.operation.duration", "From a request to a server to its result.")
         self._first = seconds("afoot.call.first_report", "From the start of a tool to its first report.")
         self._gap = seconds("afoot.call.longest_gap", "The longest that a tool which reports was silent.")
+        self._cpu = seconds("afoot.call.cpu", "Processor time of a tool in a process of its own.")
         self._wait = seconds("afoot.question.wait", "How long a question was open.")
         self._stalls = meter.create_counter("afoot.call.stalls", "{stall}", "Times a call advanced no more.")
         self._reports = meter.create_counter("afoot.reports", "{report}", "Reports of tools.")
@@ -71,6 +72,8 @@ class Metrics:
         if pulse.first is not None and pulse.tries:
             self._first.record(max(0.0, pulse.first - pulse.tries[0].began), ended)
             self._gap.record(pulse.gap_s, ended)
+        if end.cpu_s:
+            self._cpu.record(end.cpu_s, ended)
         for kind, waited_s in pulse.waits:
             self._wait.record(waited_s, {**about, "afoot.question.kind": kind})
         counts = (

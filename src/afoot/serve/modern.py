@@ -122,13 +122,28 @@ async def resume(talk: Conversation) -> None:
         live.attached += 1
 
 
+def _orphans(live: Live) -> list[Question]:
+    """Questions whose attempt died, and which the next has not asked again yet: it will not need to."""
+    call, asked_again = live.call, {one.key for one in live.call.open.values()}
+    gone = [
+        key for key, one in call.answers.items() if (one.answer.action, one.answer.by) == ("cancel", "tool")
+    ]
+    return [
+        call.questions[key] for key in gone if call.is_safe and call.questions[key].key not in asked_again
+    ]
+
+
 def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
     """Answer the questions still open; what is missing or does not fit stays open and is asked again."""
-    for asked in list(live.call.open.values()):
+    for asked in [*live.call.open.values(), *_orphans(live)]:
         given = want.answers.get(asked.key)
         if given is None or not want.capabilities.may_answer(asked):
             continue
         try:
-            site.engine.answer(asked.id, messages.answer(asked, given, caller))
+            answer = messages.answer(asked, given, caller)
+            if asked.id in live.call.open:
+                site.engine.answer(asked.id, answer)
+            else:
+                live.given.setdefault(asked.key, answer)
         except (AfootError, messages.Fault):  # it does not fit, or the call is being cancelled
             site.count("answers refused")
