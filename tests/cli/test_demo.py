@@ -123,7 +123,10 @@ def test_a_second_demo_names_the_first_and_a_killed_one_is_cleared_up(environmen
 
 def test_a_taken_port_is_no_obstacle() -> None:
     """V2: the usual port if it is free, else any."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert _usual(address) == "127.0.0.1:0"
-    assert _usual(address) == address
+    was_free = False
+    for _ in range(20):  # another program may take the port meanwhile
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            assert _usual(address) == "127.0.0.1:0"
+        was_free = was_free or _usual(address) == address
+    assert was_free

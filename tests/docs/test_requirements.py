@@ -71,6 +71,7 @@ def test_every_promise_has_tests_that_exist_and_name_it() -> None:
             assert test in known[number], f"{number}: {test} does not exist, or does not name {number}"
 
 
+@pytest.mark.timeout(120)
 def test_every_id_that_a_test_names_is_promised() -> None:
     """House: nothing is proved that nobody asked for."""
     assert set(proved()) - set(promised()) == set()

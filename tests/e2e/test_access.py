@@ -208,8 +208,10 @@ def issuing() -> Iterator[str]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()  # or its thread turns for ever
 
 
 def signed(issuer: str, audience: str, **claims: object) -> str:

@@ -72,6 +72,7 @@ def test_calls_that_died_are_told_apart(mortal: Gateway, fresh: Callable[[], str
         second.put(call("linger", {"tag": change}))
         mortal.until_marked(look, "started")
         mortal.until_marked(change, "started")
+        until(lambda: len(history.entries(mortal.store)) >= 4, "both to be on record")  # opened, started
         revive(mortal)
     for tool, outcome, retryable in (("look_around", "lost", True), ("linger", "uncertain", False)):
         (row,) = history.rows(mortal.store, tool)

@@ -33,8 +33,10 @@ def answering(answer: Answer) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/keys"
-        server.shutdown()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/keys"
+        finally:
+            server.shutdown()  # or its thread turns for ever
 
 
 def fetched(answer: Answer) -> bytes:

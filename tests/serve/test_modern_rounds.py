@@ -67,7 +67,7 @@ async def test_an_answer_that_comes_between_two_attempts_is_not_asked_for_again(
 
     async def tool(run: Run) -> str:
         if run.attempt == 1:
-            asking = asyncio.create_task(run.ask(question("form", "who")))
+            asking = asyncio.ensure_future(run.ask(question("form", "who")))
             await asyncio.sleep(5)
             asking.cancel()
             raise RunnerDied("its child process was killed")
