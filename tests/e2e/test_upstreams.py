@@ -106,7 +106,7 @@ def test_a_call_that_is_safe_runs_again(
     assert killed.result.meta is not None
     call = killed.result.meta["dev.afoot/call"]
     assert front.attempts(call) == [1, 2]
-    assert "killed by SIGKILL" in history.of_type(Started, front.facts(call))[1].why
+    assert "ended by SIGKILL" in history.of_type(Started, front.facts(call))[1].why
     (end,) = history.of_type(Finished, front.facts(call))
     assert end.outcome == "ok"
 
@@ -116,7 +116,7 @@ def test_a_call_that_is_not_safe_is_uncertain(peer: Peer, front: Front, fresh: C
     killed = Killed(peer, "shop/smash", fresh())
     told = failure(killed.result)
     assert (told["code"], told["side_effects"], told["retryable"]) == ("uncertain", "possible", False)
-    assert "killed by SIGKILL" in text(killed.result) and told["last"]["message"] == "shelf 3"
+    assert "ended by SIGKILL" in text(killed.result) and told["last"]["message"] == "shelf 3"
     untouched(killed)
     assert killed.result.meta is not None
     call = killed.result.meta["dev.afoot/call"]

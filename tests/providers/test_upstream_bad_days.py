@@ -42,7 +42,9 @@ async def test_a_server_that_dies_in_a_call_is_noticed_at_once_and_started_again
     """U4: how it died and its last words are told; the next call has a new one."""
     async with opened(raw(speaks)) as upstream:
         first, run = upstream.pid, ScriptedRun()
-        with pytest.raises(RunnerDied, match=r"killed by SIGKILL; its last words: my last words") as caught:
+        with pytest.raises(
+            RunnerDied, match=r"ended by SIGKILL \(Killed\); its last words: my last words"
+        ) as caught:
             await asyncio.wait_for(run_tool(upstream, "die", run), 5)
         assert caught.value.began and run.readings == [(1, None, None)]
         assert (upstream.state, upstream.pid) == ("idle", None)
@@ -67,6 +69,18 @@ async def test_all_calls_on_a_dead_server_are_told_and_those_on_others_are_not()
         ] * 3
         assert not other.done()
         other.cancel()
+
+
+async def test_a_server_that_dies_of_a_signal_without_a_name_ends_its_calls_too() -> None:
+    """U4: real-time signals have numbers alone."""
+    async with opened(raw("2026")) as upstream:
+        run = ScriptedRun()
+        hanging = asyncio.create_task(run_tool(upstream, "hang", run))
+        await until(lambda: run.readings)
+        assert upstream.pid is not None
+        os.kill(upstream.pid, signal.SIGRTMIN + 3)
+        with pytest.raises(RunnerDied, match=f"was ended by signal {signal.SIGRTMIN + 3}"):
+            await asyncio.wait_for(hanging, 5)
 
 
 async def test_a_server_whose_child_holds_its_pipes_open_is_dead_all_the_same() -> None:

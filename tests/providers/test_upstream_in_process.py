@@ -84,7 +84,7 @@ def test_servers_are_children_of_another_loop_just_as_well() -> None:
             run = ScriptedRun()
             assert text_of(await run_tool(upstream, "count", run, n=50)) == "50"
             assert len(run.readings) == 50
-            with pytest.raises(RunnerDied, match="killed by SIGKILL; its last words"):
+            with pytest.raises(RunnerDied, match=r"ended by SIGKILL \(Killed\); its last words"):
                 await run_tool(upstream, "die")
             assert text_of(await run_tool(upstream, "echo", text="x")) == "x"
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from afoot.errors import ToolError
 from afoot.providers.beside import Stop, beside
 from afoot.providers.context import Context
+from afoot.providers.exits import ended
 from afoot.providers.hygiene import line as cleaned
 
 TAIL: Final = 200  # lines that are kept for whoever asked for them
@@ -47,12 +48,7 @@ class Ran(Struct, frozen=True):
         if self.code:
             last = self.output.strip().splitlines()[-5:]
             words = f"; its last words: {' | '.join(last)}" if last else ""
-            how = (
-                f"ended with exit code {self.code}"
-                if self.code > 0
-                else f"was ended by {_signal_name(-self.code)}"
-            )
-            raise ToolError.internal(f"{self.command} {how}{words}", code="program")
+            raise ToolError.internal(f"{self.command} {ended(self.code)}{words}", code="program")
         return self
 
 
@@ -207,10 +203,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -8,8 +8,9 @@ from typing import Final
 from afoot.core.facts import Result
 from afoot.core.ports import Report, Run
 from afoot.errors import RunnerDied
+from afoot.providers.exits import ended
 from afoot.providers.hygiene import lines
-from afoot.providers.isolated.ends import broken, explained, how
+from afoot.providers.isolated.ends import broken, explained
 from afoot.providers.isolated.frames import (
     Alive,
     Ask,
@@ -105,7 +106,7 @@ class Child:
             return
         self.gone.set_result(died)
         if not self.ready.done():
-            text = f"its child process {how(died)} while it loaded the tool{self._last_words}"
+            text = f"its child process {ended(died.code)} while it loaded the tool{self._last_words}"
             text = f"no child process: {died.why}" if died.why else text
             self.ready.set_exception(RunnerDied(text, began=False))
         if self._shift is not None:

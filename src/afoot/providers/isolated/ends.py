@@ -5,6 +5,7 @@ from typing import Final
 
 from afoot.core.figures import size
 from afoot.errors import RunnerDied, ToolError
+from afoot.providers.exits import ended
 from afoot.providers.isolated.frames import Died, Limits, Trouble
 from afoot.providers.isolated.pipe_run import raised
 
@@ -32,7 +33,7 @@ def explained(tool: str, limits: Limits, died: Died, lost: str) -> Exception:
         return ToolError.internal(said, code="process_limit")
     if lost:  # it was ended by us, as nothing could be heard from it any more
         return ToolError.internal(f"the child process of tool {tool} was ended: {lost}", code="pipe_lost")
-    text = f"the child process of tool {tool} {how(died)}"
+    text = f"the child process of tool {tool} {ended(died.code)}"
     if number in _FROM_OUTSIDE:
         return RunnerDied(f"{text}, {died.why or 'by the system or by somebody'}", code="child_killed")
     if 0 < limits.memory_bytes < 4 * died.peak_bytes:  # to run out of it is taken well by few
@@ -49,17 +50,6 @@ def broken(tool: str, limits: Limits, trouble: Trouble) -> Exception:
     error = type(trouble.kind, (Exception,), {})(trouble.message)
     error.__cause__ = Remote(trouble.trace)
     return error
-
-
-def how(died: Died) -> str:
-    """How a process ended, in words."""
-    if died.code >= 0:
-        return f"ended with exit code {died.code}"
-    try:
-        found = signal.Signals(-died.code)
-    except ValueError:
-        return f"was ended by signal {-died.code}"
-    return f"was ended by {found.name} ({signal.strsignal(found)})"
 
 
 def _out_of_memory(tool: str, limits: Limits) -> ToolError:

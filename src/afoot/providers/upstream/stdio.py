@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from afoot.config import Server
 from afoot.errors import RunnerDied, ToolError
+from afoot.providers.exits import ended
 from afoot.providers.upstream.carrier import Exchange, Lost, Receive
 from afoot.providers.upstream.record import Record
 from afoot.wire.client_lines import Lines
@@ -214,11 +215,6 @@ class Stdio(asyncio.SubprocessProtocol):
 
     def _ending(self) -> str:
         code = self._transport.get_returncode() if self._transport else None
-        if code is None:
-            how = f"closed its {self._closed}"
-        elif code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-        else:
-            how = f"ended with exit code {code}"
+        how = f"closed its {self._closed}" if code is None else ended(code)
         words = f"; its last words: {self._record.last_words}" if self._record.last_words else ""
         return f"server {self._record.server} {how}{words}"

@@ -1,0 +1,14 @@
+"""How processes end, in words."""
+
+import signal
+
+
+def ended(code: int) -> str:
+    """How a process ended, by its exit code: one below zero is a signal."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        found = signal.Signals(-code)
+    except ValueError:  # a real-time one has no name
+        return f"was ended by signal {-code}"
+    return f"was ended by {found.name} ({signal.strsignal(found)})"
