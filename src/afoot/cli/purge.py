@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from afoot.core.ports import Journal
 
 LONG_S = 600.0  # a long history takes its time
-SHORTEST = 4  # characters of an id that may stand for all of it
 Store = Annotated[Path | None, Parameter(help="the file of a history that no gateway has open")]
 
 
@@ -116,20 +115,14 @@ def _export_file(store: Path, call: str) -> int:
 
 async def _meant(journal: "Journal", name: str) -> str:
     """The call of this id, or the only one whose id begins or ends so; raises Stop."""
-    from afoot.core.ports import Query
+    from afoot.store.alike import alike, choose
 
     if await journal.facts(name):
         return name
-    known = {row.id for row in await journal.find(Query(text=name, limit=1000))}
-    known.update(await journal.unfinished())
-    like = [one for one in known if one.startswith(name) or one.endswith(name)]
-    if len(name) < SHORTEST or not like:
-        raise Stop(USAGE, f"unknown call {name!r}")
-    if len(like) > 1:
-        raise Stop(
-            USAGE, f"{len(like)} calls are called {name!r}; name one of: {', '.join(sorted(like)[:5])}"
-        )
-    return like[0]
+    fitting = await alike(journal, name, await journal.unfinished())
+    if len(fitting) != 1:
+        raise Stop(USAGE, choose(name, fitting) if fitting else f"unknown call {name!r}")
+    return fitting[0]
 
 
 def _put(piece: bytes) -> None:
@@ -141,9 +134,8 @@ def _put(piece: bytes) -> None:
     except BrokenPipeError:
         raise  # whoever read has enough
     except OSError as error:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # else it is tried once more at the end
+        # Else it is tried once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise Stop(FAILED, f"what was printed is not all: {error.strerror}") from None
 
 

@@ -18,13 +18,13 @@ from afoot.serve.principal import ANSWER
 from afoot.serve.request import Request, Wrong, choice, number
 from afoot.serve.site import Site
 from afoot.serve.view import CallView, Children, full, line, view
+from afoot.store.alike import alike, choose
 
 STATES = ("live", "waiting", *(state.value for state in State))
 OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
 FILTERS = ("q", "tool", "server", "state", "outcome", "parent", "before", "limit")
 MOST = 500  # calls on a page
 TIES = 100  # calls of one moment that a page may have more, so that none falls between two pages
-SHORTEST = 4  # characters of an id that may stand for all of it
 
 
 class Page(Struct, frozen=True):
@@ -160,23 +160,13 @@ async def resolve(site: Site, name: str) -> Live:
         pass
     journal = site.engine.journal
     living = [live.call.id for live in site.engine.calls()]
-    if len(name) >= SHORTEST:
-        rows = await journal.find(Query(text=name, limit=1000))
-        fitting = sorted(_like(name, [*living, *(row.id for row in rows)]))
-        if len(fitting) == 1:
-            return await recall(site.engine, fitting[0])
-        if fitting:
-            some = ", ".join(fitting[:5])
-            raise Wrong(
-                409, f"{len(fitting)} calls are called {name!r}; name one of: {some}", nearest=fitting[:5]
-            )
+    fitting = await alike(journal, name, living)
+    if len(fitting) == 1:
+        return await recall(site.engine, fitting[0])
+    if fitting:
+        raise Wrong(409, choose(name, fitting), nearest=fitting[:5])
     recent = [row.id for row in await journal.find(Query(limit=200))]
     raise UnknownName("call", name, _comparable(name, [*recent, *living]))
-
-
-def _like(name: str, ids: Iterable[str]) -> set[str]:
-    """An id begins with its time, so that its end tells it from its neighbours."""
-    return {one for one in ids if one.startswith(name) or one.endswith(name)}
 
 
 def _comparable(name: str, ids: Iterable[str]) -> list[str]:
