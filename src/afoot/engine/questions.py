@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from afoot.engine.engine import Engine
 
 ACTIONS = ("accept", "decline", "cancel")
+TOOL = "tool"  # who has closed a question that the tool waits for no more
 
 
 def check(question: Question, answer: Answer) -> Answer:
@@ -71,6 +72,20 @@ def recorded(live: Live) -> dict[str, Answer]:
     }
 
 
+def orphans(live: Live) -> list[Question]:
+    """Questions whose attempt died, and which the next has not asked again yet: it will not need to."""
+    call, asked_again = live.call, {one.key for one in live.call.open.values()}
+    if not call.is_safe:
+        return []
+    left = [call.questions[id] for id, one in call.answers.items() if _is_dropped(one.answer)]
+    return [question for question in left if question.key not in asked_again]
+
+
+def keep(live: Live, question: Question, given: Answer) -> None:
+    """Have an answer ready for when the question is asked again; the first one counts."""
+    live.given.setdefault(question.key, given)
+
+
 async def ask(engine: "Engine", live: Live, question: Question) -> Answer:
     """Open a question and wait for its answer; a known key is answered at once."""
     call = live.call
@@ -101,7 +116,7 @@ async def wait(engine: "Engine", live: Live, question: Question) -> Answer:
         live.waiters.pop(question.id, None)
         # Whoever asked waits for it no more.
         if question.id in call.open and call.state in (State.RUNNING, State.QUEUED):
-            _settle(engine, live, question, Answer("cancel", by="tool"))
+            _settle(engine, live, question, Answer("cancel", by=TOOL))
 
 
 def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> bool:
@@ -120,6 +135,11 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
         waiter.set_result(checked)
         return False
     return live.task is None and not live.call.open
+
+
+def _is_dropped(answer: Answer) -> bool:
+    """Whether nobody answered: whoever had asked waited no more."""
+    return (answer.action, answer.by) == ("cancel", TOOL)
 
 
 def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> Answer:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from afoot.core.facts import NOTHING, Answer, Answered, Question
 from afoot.engine.live import Live
+from afoot.engine.questions import keep, orphans
 from afoot.errors import AfootError
 from afoot.serve import tasks
 from afoot.serve.conversation import Conversation
@@ -122,20 +123,9 @@ async def resume(talk: Conversation) -> None:
         live.attached += 1
 
 
-def _orphans(live: Live) -> list[Question]:
-    """Questions whose attempt died, and which the next has not asked again yet: it will not need to."""
-    call, asked_again = live.call, {one.key for one in live.call.open.values()}
-    gone = [
-        key for key, one in call.answers.items() if (one.answer.action, one.answer.by) == ("cancel", "tool")
-    ]
-    return [
-        call.questions[key] for key in gone if call.is_safe and call.questions[key].key not in asked_again
-    ]
-
-
 def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
     """Answer the questions still open; what is missing or does not fit stays open and is asked again."""
-    for asked in [*live.call.open.values(), *_orphans(live)]:
+    for asked in [*live.call.open.values(), *orphans(live)]:
         given = want.answers.get(asked.key)
         if given is None or not want.capabilities.may_answer(asked):
             continue
@@ -144,6 +134,6 @@ def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
             if asked.id in live.call.open:
                 site.engine.answer(asked.id, answer)
             else:
-                live.given.setdefault(asked.key, answer)
+                keep(live, asked, answer)
         except (AfootError, messages.Fault):  # it does not fit, or the call is being cancelled
             site.count("answers refused")
