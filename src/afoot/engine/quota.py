@@ -65,6 +65,11 @@ class Quota:
         if self._watcher in self._engine.watchers:
             self._watcher.__exit__()
 
+    @property
+    def refused(self) -> int:
+        """How many calls were over a quota, of all whom it remembers."""
+        return sum(one.refused for one in list(self.used.values()))  # also counted from another thread
+
     def of(self, caller: str) -> QuotaSettings | None:
         """What is set for a caller: by its name, else by the first pattern that means it."""
         if caller in self.tables or caller == OPERATOR:

@@ -77,19 +77,13 @@ async def telemetry(settings: OtelSettings, calls: Calls) -> AsyncIterator[None]
         await exporter.close()
 
 
-def refused(calls: Calls) -> int:
-    """How many calls were over their caller's quota."""
-    return sum(one.refused for one in list(calls.quota.used.values())) if calls.quota is not None else 0
-
-
 def _exporter(wanted: Mapping[str, str], settings: OtelSettings, calls: Calls) -> "Exporter":
     try:
-        from afoot.observe.exporter import (
-            Exporter,
-        )  # only here: it is an extra, and takes a third of a second
+        # Only here: it is an extra, and takes a third of a second.
+        from afoot.observe.exporter import Exporter
     except ImportError:
         raise CallerError(MISSING) from None
     try:
-        return Exporter(wanted, settings, lambda: refused(calls))
+        return Exporter(wanted, settings, lambda: calls.quota.refused if calls.quota is not None else 0)
     except ValueError as error:  # of a variable that the SDK reads itself
         raise CallerError(f"telemetry cannot be set up: {error}") from None

@@ -92,7 +92,7 @@ async def health(request: Request) -> None:
     status = "degraded" if why else "ok"
     if WATCH not in request.who.scopes:
         return await request.answer(200, Health(status, site.version))
-    over = sum(one.refused for one in engine.quota.used.values()) if engine.quota is not None else 0
+    over = engine.quota.refused if engine.quota is not None else 0
     counted = {**site.counted, "tools that did not stop": engine.unstopped, "calls over quota": over}
     problems, browser = site.problems, site.browser
     if browser is not None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from afoot.engine.bell import Bell
 from afoot.errors import AfootError
 from afoot.serve import tasks
-from afoot.serve.asgi import Leaving, Receive, Scope, Send, check_kinds, check_once, read_rest, too_large
+from afoot.serve.asgi import Leaving, Receive, Scope, Send, check_kinds, check_once, read_rest
 from afoot.serve.conversation import Conversation
 from afoot.serve.guard import LOCAL, SIGNS, Denied, Guard, is_bridge, refusal
 from afoot.serve.listing import answer_plain, ear_for, listen
@@ -196,10 +196,10 @@ class Http:
             check_kinds(headers)
         message = await receive()
         body = message.get("body", b"")
-        if message.get("more_body") or message["type"] != "http.request":
+        if len(body) > limit or message.get("more_body") or message["type"] != "http.request":
             body = await read_rest(message, receive, limit)
-        if len(body) > limit or reply.denied:  # it may have waited long with the rest of it
-            raise ConnectionResetError if reply.denied else too_large(limit)
+        if reply.denied:  # it may have waited long with the rest of it
+            raise ConnectionResetError
         asked = mcp.read(body, headers)
         if len(headers) != len(scope["headers"]):
             check_once(scope, asked.id)

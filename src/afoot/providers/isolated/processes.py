@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
@@ -66,7 +66,7 @@ def adopt_orphans() -> None:
 
 def below(root: int) -> list[int]:
     """Everything that descends from a process, itself left out."""
-    children = _children if HAS_CHILDREN else _table().__getitem__
+    children = _children()
     found: list[int] = []
     left = [root]
     while left:
@@ -110,7 +110,7 @@ def kill_all(root: int, *, itself: bool = True) -> None:
     groups = {os.getpgrp()}  # none of theirs
     for _ in range(PASSES):
         count, left = len(stopped), [root]
-        children = _children if HAS_CHILDREN else _table().__getitem__
+        children = _children()
         while left:
             pid = left.pop()
             if pid not in stopped and (itself or pid != root):
@@ -133,7 +133,7 @@ def sweep(known: Collection[int]) -> tuple[float, bool]:
     """
     spent, me = 0.0, os.getpid()
     for _ in range(PASSES):
-        orphans = [pid for pid in (_children(me) if HAS_CHILDREN else _table()[me]) if pid not in known]
+        orphans = [pid for pid in _children()(me) if pid not in known]
         if not orphans:
             return spent, True
         for pid in orphans:
@@ -174,20 +174,30 @@ def step_back(root: int, nice: int) -> None:
     for pid in [root, *below(root)]:
         with suppress(OSError), open(f"/proc/{pid}/autogroup", "w") as setting:
             setting.write(str(nice))  # the share of its session, where sessions have shares
-        with suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                os.setpriority(os.PRIO_PROCESS, int(thread), nice)
-                take_turns(STRETCH_S, int(thread), inherited=True)
+        for thread in _threads(pid):
+            with suppress(OSError):  # this one is gone
+                os.setpriority(os.PRIO_PROCESS, thread, nice)
+                take_turns(STRETCH_S, thread, inherited=True)
 
 
-def _children(pid: int) -> list[int]:
+def _children() -> Callable[[int], list[int]]:
+    """Who tells the children of a process: the system, or a table of all there are now."""
+    return _listed if HAS_CHILDREN else _table().__getitem__
+
+
+def _listed(pid: int) -> list[int]:
     """The children of a process, each thread's own."""
     found: list[int] = []
-    with suppress(OSError):  # it is gone
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
-                found += map(int, children.read().split())
+    for thread in _threads(pid):
+        with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
+            found += map(int, children.read().split())
     return found
+
+
+def _threads(pid: int) -> list[int]:
+    with suppress(OSError):  # it is gone
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    return []
 
 
 def _table() -> dict[int, list[int]]:

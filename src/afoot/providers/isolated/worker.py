@@ -213,9 +213,8 @@ def _loaded(source: Source) -> tuple[list[Callable[..., Any]], str]:
 def _run(file: str) -> ModuleType:
     """The file as the main module here, by the name under which `multiprocessing` runs it elsewhere."""
     module = run_file(file, "__mp_main__")
-    sys.modules["__main__"] = sys.modules["__mp_main__"] = (
-        module  # importing `multiprocessing` sets the latter
-    )
+    # Importing `multiprocessing` sets the latter.
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
     return module
 
 
