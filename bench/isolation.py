@@ -59,10 +59,12 @@ def greedy() -> None:
 @afoot.tool(isolate=True, processes=60, idle=None)
 def forks() -> None:
     end = time.time() + 4
-    while True:
-        started = [subprocess.Popen(["sleep", "0.02"]) for _ in range(30 if time.time() < end else 200)]
+    while time.time() < end:
+        started = [subprocess.Popen(["sleep", "0.02"]) for _ in range(30)]
         for one in started:
             one.wait()
+    started = [subprocess.Popen(["sleep", "60"]) for _ in range(200)]
+    started[-1].wait()
 """
 BAD = {"endless": "cpu_limit", "greedy": "out_of_memory", "forks": "process_limit"}
 REPORTS = 400

@@ -17,6 +17,7 @@ from afoot.providers.function import FunctionProvider, tool
 from afoot.providers.options import Settings
 from afoot.tables import ToolSettings
 from tests.providers import isolated_tools as tools
+from tests.providers import processor_tools
 from tests.providers.double import ScriptedRun, call, decoded, text_of
 from tests.providers.isolation import family, happens
 
@@ -140,6 +141,21 @@ async def test_processor_time_is_counted() -> None:
     async with family() as isolated:
         await isolated.call("spends", run, seconds=0.3)
     assert 0.3 <= run.cpu_s < 3
+
+
+@pytest.mark.parametrize("spare", [0, 1, 1000])
+async def test_a_processor_stays_free_of_isolated_tools_and_they_always_have_one(spare: int) -> None:
+    """G1: reports of other calls would wait for their turn if children kept all of them busy."""
+    ours = sorted(os.sched_getaffinity(0))
+    given = await call(processor_tools.processors, settings=Settings(isolation=Isolation(spare=spare)))
+    assert decoded(given.structured) == {"result": ours[spare:] or ours[-1:]}
+
+
+async def test_a_call_that_keeps_a_processor_busy_steps_back_with_all_that_it_started() -> None:
+    """G1: its threads and its programs, so that others on the same processor come first."""
+    settings = Settings(isolation=Isolation(nice=7))
+    given = await call(processor_tools.works_until_it_steps_back, {"nice": 7}, settings=settings)
+    assert decoded(given.structured) == {"result": [7, 7, 7]}
 
 
 async def test_a_tool_that_keeps_a_processor_busy_is_isolated_unless_somebody_says_no() -> None:

@@ -15,3 +15,4 @@ class Isolation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     processes: int = 64
     warm: int = 1  # children kept ready for each module of isolated tools
     nice: int = 10
+    spare: int = 1  # processors that no child uses, if there are others: reports of all other calls need one

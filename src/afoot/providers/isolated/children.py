@@ -192,7 +192,7 @@ class Children:
             told = 'put what starts it below `if __name__ == "__main__":`'
             raise CallerError(f"it starts isolated tools while a child process loads it: {told}")
         if self._nursery is None:
-            self._nursery = Nursery(self, self.settings.nice)
+            self._nursery = Nursery(self, self.settings)
         child = Child(next(self._numbers), source, self._nursery.tell)
         self._all[child.number] = child
         child.ready.add_done_callback(partial(self._came, child))

@@ -25,6 +25,7 @@ class Errand(Struct, frozen=True):
     secret: str
     gateway: int  # its pid
     nice: int
+    spare: int
 
 
 def main() -> None:

@@ -82,7 +82,6 @@ class Keeper:
             signal.signal(number, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         processes.adopt_orphans()
-        processes.take_turns(processes.SPELL_S)
         processes.die_with_parent(signal.SIGTERM, self._guard)
         self._selector.register(self._line, selectors.EVENT_READ)
         self._selector.register(self._wake, selectors.EVENT_READ)
@@ -172,12 +171,12 @@ class Keeper:
             for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
             processes.die_with_parent(signal.SIGKILL, keeper)
-            os.setsid()  # it then has a share of its own of the processors, too
+            os.setsid()  # it then has a share of its own of its processors, too
             output.child()
             processes.close_files()
             processes.adopt_orphans()
             processes.go_first()
-            processes.take_turns(processes.SPELL_S, inherited=True)
+            processes.spare(self._errand.spare)
             from afoot.providers.isolated.worker import main
 
             main(self._errand.address, self._errand.secret, child, source)

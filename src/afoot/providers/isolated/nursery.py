@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from afoot.providers.isolated import processes
+from afoot.core.isolation import Isolation
 from afoot.providers.isolated.frames import Died, Frame, Hello, Said, Settled, Up, Used
 from afoot.providers.isolated.guard import Errand
 from afoot.providers.isolated.line import Ear, Line
@@ -41,7 +41,7 @@ class Family(Protocol):
 class Nursery:
     """Opened by being made, on a running loop; what is told before the keeper is up waits for it."""
 
-    def __init__(self, family: Family, nice: int) -> None:
+    def __init__(self, family: Family, settings: Isolation) -> None:
         self._family = family
         self._secret = secrets.token_hex(16)
         self._folder = ""
@@ -49,7 +49,7 @@ class Nursery:
         self._early: list[Frame] = []
         self._server: asyncio.AbstractServer | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._nice = nice
+        self._settings = settings
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
         self._opening = self._loop.create_task(self._open())
@@ -108,8 +108,8 @@ class Nursery:
             self._folder = _folder()
             address = os.path.join(self._folder, "s")
             self._server = await self._loop.create_unix_server(lambda: Line(self._greet), address)
-            errand = Errand(address, self._secret, os.getpid(), self._nice)
-            processes.take_turns(processes.MOMENT_S)  # children may keep every processor busy
+            nice, spare = self._settings.nice, self._settings.spare
+            errand = Errand(address, self._secret, os.getpid(), nice, spare)
             # Not by the loop, which would wait for its end in a way of its own: `vfork` takes a millisecond.
             self._process = _started(msgspec.json.encode(errand))
         except OSError as error:

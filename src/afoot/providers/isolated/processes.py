@@ -7,9 +7,7 @@ import ctypes
 import os
 import resource
 import signal
-import struct
 import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection
@@ -22,10 +20,6 @@ IS_LINUX: Final = sys.platform == "linux"
 PASSES: Final = 50  # looks for what was forked meanwhile, before those that fork are left to the next round
 _DEAD: Final = 16  # so many dead ones that nobody waited for count as one process
 _DYING_S: Final = 1.0  # one that was killed and is still there hangs in the system
-MOMENT_S: Final = 0.0005  # the turns of one that others wait for
-SPELL_S: Final = 0.01  # of one that works in the background
-STRETCH_S: Final = 0.1  # of one that keeps a processor busy; the longest there are
-_RESET_ON_FORK: Final = 1
 _DEATHSIG: Final = 1
 _SUBREAPER: Final = 36
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -169,6 +163,13 @@ def go_first() -> None:
         setting.write("500")
 
 
+def spare(count: int) -> None:
+    """Leave so many processors to others, with all that this process will start; it needs one itself."""
+    if IS_LINUX and count:
+        ours = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, ours[count:] or ours[-1:])
+
+
 def step_back(root: int, nice: int) -> None:
     """Have a process and all below it, each thread, leave the processor to others."""
     for pid in [root, *below(root)]:
@@ -177,7 +178,6 @@ def step_back(root: int, nice: int) -> None:
         for thread in _threads(pid):
             with suppress(OSError):  # this one is gone
                 os.setpriority(os.PRIO_PROCESS, thread, nice)
-                take_turns(STRETCH_S, thread, inherited=True)
 
 
 def _children() -> Callable[[int], list[int]]:
@@ -264,21 +264,6 @@ def _stop(pid: int, known: set[int]) -> None:
 def _send(pid: int, number: int) -> None:
     with suppress(OSError):
         os.kill(pid, number)
-
-
-def take_turns(length_s: float, thread: int = 0, *, inherited: bool = False) -> None:
-    """Have a thread take turns of this length. It gets no more or less of a processor for it, but one with
-    shorter turns gets it as soon as it wakes.
-
-    Linux 6.12 and later know the length of turns; earlier ones take no notice.
-    """
-    number = {"x86_64": 314, "aarch64": 274, "riscv64": 274}.get(os.uname().machine)
-    if not IS_LINUX or number is None or os.sched_getscheduler(thread) != os.SCHED_OTHER:
-        return
-    nice = os.getpriority(os.PRIO_PROCESS, thread or threading.get_native_id())
-    flags = 0 if inherited else _RESET_ON_FORK
-    attributes = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, flags, nice, 0, int(length_s * 1e9), 0, 0)
-    ctypes.CDLL(None, use_errno=True).syscall(number, thread, attributes, 0)
 
 
 def _prctl(option: int, value: int) -> None:
