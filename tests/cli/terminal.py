@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import pyte
 import pytest
 
-LIMIT_S = 15.0
+LIMIT_S = 30.0
 _STEERING = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 
@@ -153,5 +153,9 @@ def terminal(
 
 
 def _take_terminal() -> None:
-    """In the child: make the terminal its own, so that Ctrl-C reaches it."""
+    """In the child: make the terminal its own, so that Ctrl-C reaches it, and is not ignored.
+
+    A shell without job control has everything in its background ignore it, and that is inherited.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(1, termios.TIOCSCTTY, 0)

@@ -32,7 +32,7 @@ def watch(call: str = "", /, *, at: At = "", json: Json = False) -> int:
         return _one(client, call, json)
     try:
         if json:
-            for event in _feed(client):
+            for event in _heard(client):
                 print(dumped({"event": event.event, **json_module.loads(event.data)}), flush=True)
         else:
             _everything(client, at)
@@ -57,7 +57,7 @@ def _one(client: Client, call: str, as_json: bool) -> int:
 def _everything(client: Client, at: str) -> None:
     if not is_terminal(sys.stdout):
         lines = Lines()
-        for event in _feed(client):
+        for event in _heard(client):
             lines.show(event)
         return
     from afoot.cli.attending import attend
@@ -90,6 +90,16 @@ def _always(at: str) -> "Iterator[Event | Away]":
                 raise
         yield Away("the gateway does not answer; trying again")
         time.sleep(0.3)
+
+
+def _heard(client: Client) -> Iterator[Event]:
+    """Everything that happens, read beside: Ctrl-C just before a read would wait for what comes next."""
+    with Pump(lambda: _feed(client)) as pump:
+        while True:
+            for event in pump.take():
+                if event is None:
+                    return
+                yield event
 
 
 def _feed(client: Client) -> Iterator[Event]:
