@@ -11,8 +11,8 @@ from tests.providers.conftest import pytest_pyfunc_call
 
 __all__ = ["bench", "carried", "chain", "either", "linked", "pytest_pyfunc_call"]
 
-# A browser takes seconds to start where others run beside it.
-SLOW = pytest.mark.timeout(60)
+# A browser takes seconds to start where others run beside it, and tells some things after half a minute.
+SLOW = pytest.mark.timeout(120)
 # Where many do, it is sometimes starved for longer than any test waits. What failed is tried once
 # more, which the summary counts as a rerun; what fails twice fails.
 AGAIN = pytest.mark.flaky(reruns=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.caller import Call
-from tests.browser.chain import Bench, Chain, linking
+from tests.browser.chain import SWITCH_S, Bench, Chain, linking
 from tests.browser.chromium import Chromium, until
 from tests.browser.shop import HOST, PAGE, STRICT, ready, write
 from tests.browser.site import Site
@@ -35,7 +35,7 @@ def plugged(shop: Chain) -> Chain:
 def switch(chain: Chain) -> None:
     """Turn on what a person turns on, and wait for the gateway to know."""
     chain.browser.allow_user_scripts(chain.extension)
-    until(lambda: any(one["user_scripts"] for one in chain.browsers()), "the switch to be seen", 40)
+    until(lambda: any(one["user_scripts"] for one in chain.browsers()), "the switch to be seen", SWITCH_S)
 
 
 def call(chain: Chain, tool: str, **arguments: object) -> Call:
@@ -116,7 +116,11 @@ def test_without_the_switch_page_tools_work_and_plugins_say_which_switch(
     settings = {"browser": {"plugins": [str(write(tmp_path / "plug"))]}}
     with linking(tmp_path / "chain", plain_browser, site, settings) as chain:
         chain.browser.allow_user_scripts(chain.extension, on=False)  # another test may have turned it on
-        until(lambda: not any(one["user_scripts"] for one in chain.browsers()), "the switch to be seen", 40)
+        until(
+            lambda: not any(one["user_scripts"] for one in chain.browsers()),
+            "the switch to be seen",
+            SWITCH_S,
+        )
         bench = chain.open("shop.html", host=HOST)
         assert bench.call("count").value() == "the page"
         told = call(chain, "count", n=1).error()

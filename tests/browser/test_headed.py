@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.browser.chain import Bench, Chain, linking
+from tests.browser.chain import SWITCH_S, Bench, Chain, linking
 from tests.browser.chromium import running, until
 from tests.browser.shop import HOST, PAGE, ready, write
 from tests.browser.site import Site
@@ -17,7 +17,7 @@ from tests.browser.site import Site
 # Pages that are hidden for five minutes have timers once a minute; here a second is enough.
 THROTTLED: Final = "--enable-features=WebMCP,IntensiveWakeUpThrottling:grace_period_seconds/1"
 START_S: Final = 15.0
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,11 @@ def headed(tmp_path_factory: pytest.TempPathFactory, display: str, site: Site) -
             linking(folder / "chain", browser, site, settings) as one,
         ):
             browser.allow_user_scripts(one.extension)
-            until(lambda: any(known["user_scripts"] for known in one.browsers()), "the switch to be seen", 40)
+            until(
+                lambda: any(known["user_scripts"] for known in one.browsers()),
+                "the switch to be seen",
+                SWITCH_S,
+            )
             yield one
     finally:
         os.environ.pop("DISPLAY")
