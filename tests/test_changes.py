@@ -105,6 +105,18 @@ def test_the_restart_limit_of_servers_follows_the_settings(tmp_path: Path) -> No
     assert gateway.servers.restart_limit == 7
 
 
+def test_what_needs_a_new_start_stays_as_it_was_and_is_named(tmp_path: Path) -> None:
+    """C3: and the rest of the same table counts."""
+    file = tmp_path / "afoot.toml"
+    file.write_text("linger_s = 60\n")
+    text = "linger_s = 61\nidle_s = 6\n[access]\nrequired = true\n[isolation]\nspare = 0\nwarm = 3\n"
+    gateway, site = asyncio.run(changed(file, text))
+    now = gateway.settings
+    assert (now.linger_s, now.access.required, now.isolation.spare) == (60, False, 1)
+    assert (now.idle_s, now.isolation.warm) == (6, 3)
+    assert [problem.split()[0] for problem in site.problems] == ["access", "linger_s", "isolation.spare"]
+
+
 def test_settings_are_taken_after_a_file_of_tools_was_not(tmp_path: Path) -> None:
     """C8: the tools are those from before, on the limits of now."""
     file = tmp_path / "tools.py"

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from msgspec import Raw, json
-from msgspec.structs import replace
 
 from afoot.config import Settings, home
 from afoot.core.call import Call
@@ -20,7 +19,7 @@ from afoot.engine.live import Live
 from afoot.engine.policy import Allowed, Policy
 from afoot.engine.recovery import recall, recover
 from afoot.engine.retention import Retention
-from afoot.engine.settings import apply
+from afoot.engine.settings import apply, held
 from afoot.engine.slots import Slots
 from afoot.errors import CallerError
 from afoot.observe.otel import telemetry
@@ -48,10 +47,6 @@ from afoot.wire.shelf import Lookup
 MEMORY = ":memory:"
 REMEMBERED = 1000  # calls of the history from which is known which tools report
 # What a running gateway cannot change.
-FIXED = (
-    "http", "store", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins", "allow_hosts",
-    "hooks", "otel",
-)  # fmt: skip
 Target = object  # a str, a Path, a function; any other object is a server
 
 
@@ -129,11 +124,7 @@ class Gateway:
         Servers come, go and are replaced; calls in flight finish as they are. Raises CallerError.
         """
         roster = gather(settings, self.targets)
-        changed = [key for key in FIXED if getattr(settings, key) != getattr(self.settings, key)]
-        settings = replace(settings, **{key: getattr(self.settings, key) for key in changed})
-        cdp = self.settings.browser.cdp
-        changed += ["browser.cdp"] * (settings.browser.cdp != cdp)
-        settings = replace(settings, browser=replace(settings.browser, cdp=cdp))
+        settings, changed = held(settings, self.settings)
         is_there = {one.name for one in self.servers.list()} >= roster.wanted.keys()
         if settings == self.settings and roster == self._roster and is_there:
             return changed  # hosts rewrite their files for reasons of their own

@@ -79,9 +79,8 @@ async def ask_unsafe(tag: str, ctx: Context) -> str:
     return await asked(tag, ctx)
 
 
-@afoot.tool
-async def stubborn(tag: str, ctx: Context) -> str:
-    """Does not stop when it is told to."""
+async def deaf(tag: str) -> str:
+    """Begin, and go on whoever says stop."""
     mark(tag, "begun")
     while not is_let_go(tag):
         try:
@@ -89,6 +88,21 @@ async def stubborn(tag: str, ctx: Context) -> str:
         except asyncio.CancelledError:
             mark(tag, "told")
     return tag
+
+
+async def held(tag: str, ctx: Context) -> str:
+    """Report until it is let go."""
+    while not is_let_go(tag):
+        ctx.report(message="here")
+        await asyncio.sleep(0.01)
+    mark(tag, "done")
+    return tag
+
+
+@afoot.tool
+async def stubborn(tag: str, ctx: Context) -> str:
+    """Does not stop when it is told to."""
+    return await deaf(tag)
 
 
 def stay_put(tag: str, stay_s: float) -> str:
@@ -123,11 +137,7 @@ async def stepped(tag: str, ctx: Context) -> str:
     """Save how far it is, and begin there the next time."""
     mark(tag, f"begun from {ctx.resumed_from or 0}")
     ctx.checkpoint((ctx.resumed_from or 0) + 1)
-    while not is_let_go(tag):
-        ctx.report(message="here")
-        await asyncio.sleep(0.01)
-    mark(tag, "done")
-    return tag
+    return await held(tag, ctx)
 
 
 @afoot.tool(idempotent=True)
@@ -159,11 +169,7 @@ async def answered(tag: str, ctx: Context) -> str:
     mark(tag, "begun")
     told = await ctx.ask("Who?", NAME, key="who")
     mark(tag, f"told {told.content['name'] if told.content else ''}")
-    while not is_let_go(tag):
-        ctx.report(message="here")
-        await asyncio.sleep(0.01)
-    mark(tag, "done")
-    return tag
+    return await held(tag, ctx)
 
 
 @afoot.tool(idempotent=True)
@@ -181,13 +187,7 @@ async def boxed_told_safe(tag: str, ctx: Context) -> str:
 @afoot.tool(isolate=True)
 async def boxed_stubborn(tag: str, ctx: Context) -> str:
     """Does not stop when it is told to, in a child process."""
-    mark(tag, "begun")
-    while not is_let_go(tag):
-        try:
-            await asyncio.sleep(0.01)
-        except asyncio.CancelledError:
-            mark(tag, "told")
-    return tag
+    return await deaf(tag)
 
 
 @afoot.tool(idempotent=True, on_disconnect="detach")

@@ -1,5 +1,9 @@
 """The settings, as far as the engine goes by them."""
 
+from operator import attrgetter
+
+from msgspec.structs import replace
+
 from afoot.config import Settings
 from afoot.core.redact import Redactor
 from afoot.engine.engine import Engine
@@ -7,6 +11,24 @@ from afoot.engine.quota import Quota
 from afoot.engine.tapes import Tapes
 from afoot.engine.terms import Terms
 from afoot.tables import QuotaSettings
+
+# What is read once, when a gateway starts.
+FIXED = (
+    "http", "store", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins", "allow_hosts",
+    "access", "hooks", "otel", "linger_s", "browser.cdp", "isolation.nice", "isolation.spare",
+)  # fmt: skip
+
+
+def held(settings: Settings, before: Settings) -> tuple[Settings, list[str]]:
+    """Settings for a gateway that runs: what is fixed stays as it was, and is named if it was to change."""
+    changed = [name for name in FIXED if attrgetter(name)(settings) != attrgetter(name)(before)]
+    for name in changed:
+        table, _, key = name.rpartition(".")
+        kept = {key: attrgetter(name)(before)}
+        if table:
+            kept = {table: replace(getattr(settings, table), **kept)}
+        settings = replace(settings, **kept)
+    return settings, changed
 
 
 def apply(engine: Engine, settings: Settings) -> None:
