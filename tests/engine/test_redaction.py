@@ -1,6 +1,7 @@
 """Secrets reach the tool, and nothing that is kept or shown."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from msgspec import Raw, json
@@ -15,13 +16,14 @@ from afoot.engine.policy import Policy
 from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
 from afoot.engine.terms import Terms
-from afoot.errors import RunnerDied, ToolError
+from afoot.errors import AfootError, RunnerDied, ToolError
 from afoot.store.memory import MemoryJournal
 from tests.engine.double import Bench, engine_of, facts, form, offering, over, text
 from tests.engine.reviewing import asked, asking, says, settled, told
 
 HIDDEN = {KEY: True}
 SECRET = Submission("tool", Raw(b'{"user": "me", "password": "hunter2"}'), "session:1", can_ask=True)
+PIN = {"type": "object", "properties": {"pin": {"format": "password"}}}
 
 
 def kept(arguments: Raw) -> object:
@@ -136,9 +138,7 @@ async def test_an_answer_reaches_the_tool_and_is_kept_without_its_secrets() -> N
     heard = list[str]()
 
     async def body(run: Run) -> str:
-        answer = await run.ask(
-            form("login", {"type": "object", "properties": {"pin": {"format": "password"}}})
-        )
+        answer = await run.ask(form("login", PIN))
         heard.append(bytes(answer.content).decode())
         if run.attempt == 1:
             raise RunnerDied("it died", began=True)
@@ -249,7 +249,7 @@ async def test_what_is_said_of_an_answer_is_kept_and_logged_without_its_secret(
     """S4, E3: also in the gateway's own log."""
 
     async def body(run: Run) -> str:
-        answer = await run.ask(form("login", {"properties": {"pin": {"format": "password"}}}))
+        answer = await run.ask(form("login", PIN))
         raise ValueError(f"no such pin: {bytes(answer.content).decode()}")
 
     async with engine_of(body) as engine:
@@ -260,6 +260,30 @@ async def test_what_is_said_of_an_answer_is_kept_and_logged_without_its_secret(
     for words in (failure.message, failure.trace, caplog.text):
         assert WORD in words and "00-00-00" not in words
     assert "tool tool crashed" in caplog.text
+
+
+async def test_a_secret_in_an_answer_that_is_not_taken_takes_the_place_of_none() -> None:
+    """S4, Q3: it came second, or too late; what was said first stays hidden."""
+
+    async def body(run: Run) -> str:
+        answer = await run.ask(form("login", PIN))
+        with suppress(asyncio.CancelledError):
+            await run.ask(form("again", PIN))
+        run.log(f"tried {bytes(answer.content).decode()}", "info", "bank")
+        return "done"
+
+    async with engine_of(body) as engine:
+        live = engine.submit(Submission("tool"))
+        first = await asked(live)
+        engine.answer(first, Answer("accept", Raw(b'{"pin":"00-00-00"}')))
+        with pytest.raises(AfootError):
+            engine.answer(first, Answer("accept", Raw(b'{"pin":"11-11-11"}')))
+        second = await asked(live)
+        engine.cancel(live, "operator", "enough")
+        with pytest.raises(AfootError):
+            engine.answer(second, Answer("accept", Raw(b'{"pin":"22-22-22"}')))
+        await over(engine, live)
+    assert [fact.text for fact in facts(live, Logged)] == [f'tried {{"pin":"{WORD}"}}']
 
 
 async def test_an_authors_own_check_repeats_no_secret() -> None:

@@ -1,6 +1,7 @@
 """2026-07-28 as a manner of conversation: whom a question goes to, and results too large for a stream."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from msgspec import Raw
@@ -80,6 +81,28 @@ async def test_an_answer_that_comes_between_two_attempts_is_not_asked_for_again(
         await asyncio.sleep(7)
         assert not only(site).call.open
         last = await talk(site, wanted(capabilities=can, state=first.state, answers=replies(who=YES)))
+    assert "accept" in told_text(last.result)
+
+
+@faked
+async def test_an_answer_to_what_a_living_tool_asks_no_more_is_not_kept_for_its_next_question() -> None:
+    """A5, Q1: the person has not seen that one."""
+
+    async def tool(run: Run) -> str:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                await run.ask(question("form", "who"))
+        await asyncio.sleep(5)
+        return said(await run.ask(question("form", "who")))
+
+    can = Capabilities(elicitation={})
+    async with site_of(tool, idempotent=True) as site:
+        first = await talk(site, wanted(capabilities=can))
+        await asyncio.sleep(7)
+        assert not only(site).call.open
+        late = await talk(site, wanted(capabilities=can, state=first.state, answers=replies(who=YES)))
+        assert only(site).call.open
+        last = await talk(site, wanted(capabilities=can, state=late.state, answers=replies(who=YES)))
     assert "accept" in told_text(last.result)
 
 

@@ -79,5 +79,8 @@ def crashed(engine: "Engine", live: "Live", error: BaseException) -> Failure:
 
 def secrets(live: "Live") -> Set[str]:
     """What this call was given that is not kept: in its arguments, and in answers."""
-    answered = [(said.content, live.call.answers[name].answer.content) for name, said in live.said.items()]
-    return hidden(live.arguments, live.call.arguments).union(*(hidden(*one) for one in answered))
+    given, kept = (live.arguments, live.call.arguments, len(live.said)), live.call.answers
+    if live.secrets is None or live.secrets[0] != given:  # they may be large, and lines many
+        answered = [(said.content, kept[name].answer.content) for name, said in live.said.items()]
+        live.secrets = given, hidden(*given[:2]).union(*(hidden(*one) for one in answered))
+    return live.secrets[1]

@@ -6,7 +6,7 @@ A follower is one flag and one position; it never delays the call. Here everythi
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Self
@@ -55,6 +55,8 @@ class Live(Struct, eq=False):
     given: dict[str, Answer] = {}  # answers that came before their questions
     can_ask: bool = False  # whether its caller can be asked with a form
     said: dict[str, Answer] = {}  # by question: answers that are not kept as they were given (S4)
+    secrets: tuple[tuple[Raw, Raw, int], Set[str]] | None = None  # of what it was given, what is not kept
+    revived: float = 0.0  # when what it runs on had last died and was there again; inf on the way
     work: Work | None = None
     task: asyncio.Task[None] | None = None
     timer: Handle | None = None

@@ -77,7 +77,7 @@ def orphans(live: Live) -> list[Question]:
     call, asked_again = live.call, {one.key for one in live.call.open.values()}
     if not call.is_safe:
         return []
-    left = [call.questions[id] for id, one in call.answers.items() if _is_dropped(one.answer)]
+    left = [call.questions[name] for name, one in call.answers.items() if _is_dropped(one, live.revived)]
     return [question for question in left if question.key not in asked_again]
 
 
@@ -137,9 +137,9 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
     return live.task is None and not live.call.open
 
 
-def _is_dropped(answer: Answer) -> bool:
-    """Whether nobody answered: whoever had asked waited no more."""
-    return (answer.action, answer.by) == ("cancel", TOOL)
+def _is_dropped(answered: Answered, before: float) -> bool:
+    """Whether nobody answered: whoever had asked waited no more, and was gone by then."""
+    return (answered.answer.action, answered.answer.by) == ("cancel", TOOL) and answered.at <= before
 
 
 def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> Answer:
@@ -148,9 +148,9 @@ def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> 
     if question.kind == "form":
         redactor = engine.catalog.terms.redactor
         kept = replace(checked, content=redactor.value(checked.content, of_schema(question.body)))
-        if redacted(kept.content):
-            live.said[question.id] = checked
     engine.commit(live, Answered(engine.clock.now(), question.id, kept))
+    if kept is not checked and redacted(kept.content):  # and it was taken
+        live.said[question.id] = checked
     if live.parent is not None:
         engine.trees.answered(live, question.id, checked)
     arm(live, engine.clock, engine.tick)
