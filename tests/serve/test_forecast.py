@@ -8,19 +8,33 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from msgspec import Raw
 
 from afoot.config import Settings
+from afoot.core.facts import Answer, Limits
 from afoot.core.ports import Query, Run
 from afoot.engine.engine import Submission
 from afoot.gateway import Gateway
 from afoot.observe.eta import Eta
 from afoot.serve.calls import find
 from afoot.serve.forecast import forecast, foreseen, outlook
+from afoot.serve.site import Site
 from afoot.testing import scripted
 from tests.e2e.gateway import until
 from tests.engine.double import form
 from tests.serve.api import Api
-from tests.serve.double import faked, nap, site_of, talk, wanted
+from tests.serve.double import (
+    YES,
+    Tape,
+    begin,
+    faked,
+    nap,
+    only,
+    replies,
+    site_of,
+    talk,
+    wanted,
+)
 
 
 async def hundred(run: Run) -> str:
@@ -89,6 +103,53 @@ async def test_nothing_is_foreseen_of_a_call_that_waits_or_is_over() -> None:
         assert live.call.open and outlook(engine, live, engine.clock.now()).eta is None
         engine.cancel(live, "operator", "enough")
         assert outlook(engine, live, engine.clock.now()).rate is None
+
+
+async def asks_and_works(run: Run) -> str:
+    """A tool that asks, and works on for long."""
+    await run.ask(form("sure"))
+    await asyncio.sleep(1000)
+    return "done"
+
+
+@faked
+async def test_a_call_whose_caller_asks_its_user_is_not_detached() -> None:
+    """V1, X3, A5: nor is it when the operator was faster; it is once its user has had the time to answer."""
+    limits = Limits(idle_s=2000, ceiling_s=2000, answer_s=60)
+    async with site_of(asks_and_works, limits=limits) as site:
+        await talk(site, wanted())
+        live = only(site)
+        await asyncio.sleep(10)
+        assert (live.attached, is_detached(site)) == (0, False)
+        site.engine.answer(next(iter(live.call.open)), Answer("accept", Raw(b"{}"), "operator"))
+        await asyncio.sleep(10)
+        assert not live.call.open and not is_detached(site)
+        await asyncio.sleep(41)
+        assert is_detached(site)
+
+
+@pytest.mark.parametrize("by", ["operator", "local"])
+@faked
+async def test_a_call_whose_caller_came_back_with_an_answer_and_left_is_detached(by: str) -> None:
+    """V1, X3: whoever answered first."""
+    limits = Limits(idle_s=2000, ceiling_s=2000)
+    async with site_of(asks_and_works, limits=limits, on_disconnect="detach") as site:
+        state = (await talk(site, wanted())).state
+        if by == "operator":
+            question = next(iter(only(site).call.open))
+            site.engine.answer(question, Answer("accept", Raw(b"{}"), "operator"))
+        tape = Tape()
+        back = begin(site, wanted(state=state, answers=replies(sure=YES)), tape)
+        await asyncio.sleep(10)
+        assert not is_detached(site)
+        tape.leave()
+        await back
+        assert is_detached(site)
+
+
+def is_detached(site: Site) -> bool:
+    """Whether the one call that lives is shown as one that nobody waits for."""
+    return outlook(site.engine, only(site), site.engine.clock.now()).detached
 
 
 @faked

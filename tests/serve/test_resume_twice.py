@@ -4,12 +4,16 @@ import asyncio
 
 import pytest
 
+from afoot.core.facts import Entry
 from afoot.core.ports import Run
+from afoot.engine.live import BACKLOG
+from afoot.errors import StoreError
 from afoot.serve.http import Reply
 from afoot.serve.numbered import Numbered
-from tests.serve.double import faked, nap, only, site_of
-from tests.serve.test_resume import again, client, cut, lines, logs, places
-from tests.serve.wires import older
+from tests.engine.double import form
+from tests.serve.double import YES, faked, nap, only, said, site_of
+from tests.serve.test_resume import again, client, cut, lines, logs, nested, places
+from tests.serve.wires import cancelled, older
 
 
 @faked
@@ -69,6 +73,48 @@ async def test_two_who_take_up_one_stream_at_the_same_moment_do_not_break_it(wai
         whole = [one.messages for one in done if one.messages and "result" in one.messages[-1]]
         assert len(whole) >= 1 and lines(whole[-1]) == ["line 3", "line 4", "line 5"]
         assert (await web.ask(older(7))).status == 200
+
+
+async def chatters(run: Run) -> str:
+    """A tool that asks, logs meanwhile more than memory keeps, and says what it was told."""
+    asking = asyncio.ensure_future(run.ask(form("sure")))
+    await asyncio.sleep(1)
+    for n in range(2 * BACKLOG):
+        run.log(f"line {n}", "info", "")
+    return said(await asking)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@faked
+async def test_a_stream_that_cannot_go_on_leaves_its_call_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    """H2, X1: nobody counts as waiting; its request is cancelled, or its stream taken up again, as ever."""
+
+    async def away(*_: object) -> list[Entry]:
+        raise StoreError("history: away")
+
+    async with site_of(chatters) as site:
+        web = await client(site, elicitation={})
+        broken = await cut(web, older(1), 0.5)
+        await asyncio.sleep(1)
+        [asked], place = nested(broken), places(broken.events)[-1]
+        with monkeypatch.context() as patched:
+            patched.setattr(site.engine.journal, "facts", away)
+            failed = await again(web, place).done()
+        assert (failed.status, failed.is_whole, failed.messages) == (200, True, [])
+        assert (only(site).attached, only(site).can_ask) == (0, False)
+        if is_cancelled:
+            await web.ask(cancelled(1))
+            assert only(site).call.cancel is not None
+            return
+        resumed = again(web, place)
+        await asyncio.sleep(1)
+        assert only(site).attached == 1
+        await web.ask({"jsonrpc": "2.0", "id": asked["id"], "result": YES})
+        await resumed.done()
+    assert nested(resumed) == [] and lines(resumed.messages) == [f"line {n}" for n in range(2 * BACKLOG)]
+    assert resumed.messages[-1]["result"]["content"][0]["text"].startswith("accept")
 
 
 @faked

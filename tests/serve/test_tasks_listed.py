@@ -6,15 +6,25 @@ import mcp_types
 import pytest
 
 from afoot.core.facts import Limits
-from afoot.core.ports import Run
+from afoot.core.ports import Purge, Run
 from afoot.engine.recovery import recall
 from afoot.engine.submission import Claim, Submission
 from afoot.serve import tasks_2025
 from afoot.store.memory import MemoryJournal
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
-from tests.serve.double import Message, faked, nap, site_of
+from tests.serve.double import Client, Message, faked, nap, site_of
 from tests.serve.test_tasks_2025 import ASKED, shaken, start
 from tests.serve.wires import Pipe, hello, request
+
+LONG = Limits(idle_s=2000, ceiling_s=2000)
+
+
+async def page(client: Client, cursor: str | None) -> tuple[list[str], str | None]:
+    """The tasks of a page of the list, and where the next begins."""
+    params: Message = {} if cursor is None else {"cursor": cursor}
+    told = (await client.ask(request("tasks/list", params))).result
+    listed = mcp_types.ListTasksResult.model_validate(told)
+    return [one.task_id for one in listed.tasks], listed.next_cursor
 
 
 @faked
@@ -45,7 +55,7 @@ async def test_a_long_list_comes_in_pages_and_plain_calls_push_no_task_out(
         return "done"
 
     lasting: set[str] = set()
-    async with site_of(some, limits=Limits(idle_s=2000, ceiling_s=2000)) as site:
+    async with site_of(some, limits=LONG) as site:
         client, made = await shaken(site), list[str]()
         for n in range(12):
             made.append(await start(client, n))
@@ -55,27 +65,58 @@ async def test_a_long_list_comes_in_pages_and_plain_calls_push_no_task_out(
             await client.ask(request("tools/call", {"name": "tool"}, f"plain {n}"))
         found, cursor, pages = list[str](), None, 0
         while pages == 0 or cursor is not None:
-            params: Message = {} if cursor is None else {"cursor": cursor}
-            page = mcp_types.ListTasksResult.model_validate(
-                (await client.ask(request("tasks/list", params))).result
-            )
-            assert len(page.tasks) <= 3
-            found, cursor, pages = found + [one.task_id for one in page.tasks], page.next_cursor, pages + 1
+            more, cursor = await page(client, cursor)
+            assert len(more) <= 3
+            found, pages = found + more, pages + 1
     assert found == made[::-1] and pages < 12
 
 
+@pytest.mark.parametrize("is_purged", [False, True])
 @faked
-async def test_a_cursor_that_is_none_of_ours_is_refused_and_so_is_one_of_somebody_else() -> None:
-    """H3, S3: -32602, in the same words."""
+async def test_a_list_goes_on_behind_a_call_that_is_known_no_more(
+    monkeypatch: pytest.MonkeyPatch, is_purged: bool
+) -> None:
+    """H3, H6: a page may end at any call; that expires, or is purged before the next is asked for."""
+    monkeypatch.setattr(tasks_2025, "LOOKED", 3)
+
+    async def some(run: Run) -> str:
+        await asyncio.sleep(0.1 if len(made) else 1000)
+        return "done"
+
+    made = list[str]()
+    async with site_of(some, limits=LONG, settings={"task_ttl_s": 60}) as site:
+        client = await shaken(site)
+        made.append(await start(client, 1))
+        for n in range(7):
+            await client.ask(request("tools/call", {"name": "tool"}, f"plain {n}"))
+            await asyncio.sleep(1)
+        await asyncio.sleep(0 if is_purged else 100)
+        found, cursor = await page(client, None)
+        assert found == [] and cursor is not None
+        if is_purged:
+            assert await site.engine.journal.purge(Purge(before=site.engine.clock.now())) == 7
+        while cursor is not None:
+            more, cursor = await page(client, cursor)
+            found += more
+    assert found == made
+
+
+@faked
+async def test_a_cursor_that_is_none_of_ours_is_refused_and_one_of_somebody_else_shows_nothing_of_it() -> (
+    None
+):
+    """H3, S3: -32602; a place in time is no secret, and behind it are the caller's own."""
     async with site_of(nap) as site:
-        theirs = site.engine.submit(Submission("tool", caller="session:2")).call.id
-        client, told = await shaken(site), list[str]()
-        for cursor in ("x" * 40, theirs):
-            with pytest.raises(Fault) as refused:
+        client = await shaken(site)
+        mine = await start(client, 1)
+        await asyncio.sleep(1)
+        theirs = site.engine.submit(Submission("tool", caller="session:2", claim=Claim(task=True))).call
+        at = theirs.opened.at
+        for cursor in ("", "x" * 40, theirs.id, f"{at}:", f" {at}:x", f"{at}0:x", "nan:x", "inf:x", "1:x"):
+            with pytest.raises(Fault, match=r"params\.cursor") as refused:
                 await client.ask(request("tasks/list", {"cursor": cursor}))
             assert refused.value.code == INVALID_PARAMS
-            told.append(refused.value.message.replace(cursor, ""))
-        assert told[0] == told[1]
+        assert await page(client, f"{at!r}:{theirs.id}") == ([mine], None)
         with pytest.raises(Fault, match=r"params\.cursor"):
             await client.ask(request("tasks/list", {"cursor": 7}))
 

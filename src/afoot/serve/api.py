@@ -92,8 +92,11 @@ async def health(request: Request) -> None:
     status = "degraded" if why else "ok"
     if WATCH not in request.who.scopes:
         return await request.answer(200, Health(status, site.version))
-    over = engine.quota.refused if engine.quota is not None else 0
-    counted = {**site.counted, "tools that did not stop": engine.unstopped, "calls over quota": over}
+    counted = {
+        **site.counted,
+        "tools that did not stop": engine.unstopped,
+        "calls over quota": engine.refused,
+    }
     problems, browser = site.problems, site.browser
     if browser is not None:
         counted |= {f"browser: {what}": times for what, times in browser.counted.items()}

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from msgspec import Struct
 
@@ -21,12 +22,20 @@ class Keys(Struct):
     calls: dict[tuple[str, str], str] = {}
     looked: set[tuple[str, str]] = set()  # callers and tools whose history was looked through
 
-    def note(self, caller: str, key: str, call: str) -> None:
-        """This is what the caller means from now on; the oldest beyond MOST is forgotten."""
+    def note(self, caller: str, key: str, call: str, living: Container[str]) -> None:
+        """This is what the caller means from now on; beyond MOST the oldest of calls that are over go.
+
+        Several at once, because the history of their callers is then looked through again.
+        """
         self.calls.pop((caller, key), None)
         self.calls[caller, key] = call
         if len(self.calls) > MOST:
-            del self.calls[next(iter(self.calls))]
+            over = (known for known, meant in self.calls.items() if meant not in living)
+            gone = list(islice(over, len(self.calls) - MOST + MOST // 10))
+            for known in gone:
+                del self.calls[known]
+            callers = {known[0] for known in gone}
+            self.looked = {known for known in self.looked if known[0] not in callers}
 
 
 class Callers:

@@ -16,7 +16,7 @@ ENOUGH = 5  # readings from which on a call has a usual gap
 class Outlook(Struct, frozen=True):
     """What is expected of one call: its ETA, what it does a second, whether it has stopped advancing.
 
-    `detached`: it runs on while no request of its caller follows it (X3).
+    `detached`: it runs on while no request of its caller follows it, and none is due (X3).
     """
 
     eta: Eta | None = None
@@ -45,7 +45,7 @@ def outlook(engine: Engine, live: Live, now: float) -> Outlook:
         forecast(engine, live, now),
         rate(_points(live), call.on_clock(now)),
         is_stalled(call, now, live.heard, usual_s(live)),
-        live.request is not None and live.attached <= 0,
+        live.request is not None and live.attached <= 0 and not _is_due(live, now),
     )
 
 
@@ -64,6 +64,17 @@ def foreseen(engine: Engine, live: Live, now: float, shown: CallView | None = No
         shown, eta=ahead.eta, rate=ahead.rate, stalled=ahead.stalled, detached=ahead.detached,
         children=children,
     )  # fmt: skip
+
+
+def _is_due(live: Live, now: float) -> bool:
+    """Whether its caller still asks its user what somebody else has answered: it comes back (Q1, A5)."""
+    call = live.call
+    last = next(reversed(call.answers.values()), None)
+    if last is None or not (live.round and live.can_ask) or last.answer.by == call.opened.caller:
+        return False
+    asked = call.questions[last.question]
+    is_put = asked.kind in ("form", "approval") and asked.to != "operator"
+    return is_put and now < call.asked_at[asked.id] + call.opened.limits.answer_s
 
 
 def _points(live: Live) -> list[Point]:

@@ -1,11 +1,12 @@
 """The same request again: it follows the call that the first one opened, and starts no second (X3, D2)."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from afoot.core.facts import Fact, Opened
+from msgspec.structs import replace
+
+from afoot.core.facts import Opened
 from afoot.core.ports import Query, Tool
 from afoot.core.redact import redacted
 from afoot.engine.engine import Engine
@@ -18,13 +19,14 @@ from afoot.serve.callers import MOST
 from afoot.serve.desk import is_errand
 from afoot.serve.site import Site
 from afoot.wire.bookmark import digest
-from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
-from afoot.wire.messages import Wanted
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
+from afoot.wire.messages import ErrorMeta, Wanted
 
 if TYPE_CHECKING:
     from afoot.serve.conversation import Conversation
 
 PAGE, PAGES = 1000, 10  # of a caller's calls of a tool, looked through once for keys of before a restart
+RETRY_S = 5.0  # after which a caller may come again when the history cannot be read
 
 
 async def opened(talk: "Conversation", headers: Mapping[str, str] | None = None) -> None:
@@ -33,12 +35,12 @@ async def opened(talk: "Conversation", headers: Mapping[str, str] | None = None)
     if is_errand(site, want.name):
         talk.open()
         return
-    await _look(site, caller, want.name)
-    live = await _known(site, caller, want.key)
+    live = await _meant(site, want, caller)
     if live is None:  # nothing is awaited from here on, so that two at once are not two calls
         talk.open(headers)
-        site.keys.note(caller, want.key, talk.live.call.id)
+        site.keys.note(caller, want.key, talk.live.call.id, site.engine)
         return
+    site.keys.note(caller, want.key, live.call.id, site.engine)
     found = site.engine.catalog.known.get(want.name)
     if found is None or not _is_same(site.engine, live, want, found[1]):
         raise Fault(
@@ -73,6 +75,22 @@ def _is_same(engine: Engine, live: Live, want: Wanted, tool: Tool) -> bool:
     return digest("", bytes(call.opened.arguments)) == digest("", bytes(kept(engine, tool, want.arguments)))
 
 
+async def _meant(site: Site, want: Wanted, caller: str) -> Live | None:
+    """The call that its key means; raises Fault where nobody can tell, and a second might do harm (U4)."""
+    is_sure = await _look(site, caller, want.name)
+    try:
+        live = await _known(site, caller, want.key)
+    except StoreError:
+        live, is_sure = None, False
+    tool = site.engine.catalog.known.get(want.name, (None, None))[1]
+    is_safe = tool is None or (tool.trusted and (tool.idempotent or tool.read_only))
+    if live is None and not is_sure and not is_safe:
+        text = "the history cannot be read, so nobody knows whether this key has a call; nothing was opened"
+        told = ErrorMeta("unavailable", "history_unreadable", True, RETRY_S)
+        raise Fault(INTERNAL_ERROR, text, data={"dev.afoot/error": told}, status=503)
+    return live
+
+
 async def _known(site: Site, caller: str, key: str) -> Live | None:
     """The call that this key means now: another request may make it mean another while this one looks."""
     while (call := site.keys.calls.get((caller, key))) is not None:
@@ -93,29 +111,43 @@ async def _living(site: Site, call: str) -> Live | None:
     return None if is_past else live
 
 
-async def _look(site: Site, caller: str, tool: str) -> None:
-    """Find keys of before, once for a caller and a tool: a gateway before this one may know them."""
-    if (caller, tool) in site.keys.looked:
-        return
+async def _look(site: Site, caller: str, tool: str) -> bool:
+    """Find keys of before, once for a caller and a tool: a gateway before this one may know them.
+
+    False if the history cannot be read; then it is looked again.
+    """
+    keys = site.keys
+    if (caller, tool) in keys.looked:
+        return True
+    found = {key: call for (who, key), call in keys.calls.items() if who == caller}
     for live in site.engine.calls():  # run again after a crash: the list of the history has only what ended
-        if live.call.opened.caller == caller:
-            _note(site, live.call.opened, live.call.id)
-    since, before = site.engine.clock.now() - site.settings.task_ttl_s, None
-    with suppress(StoreError):  # then it is looked again
-        for _ in range(PAGES):
-            past = Query(caller=caller, tool=tool, before=before, limit=PAGE)
-            rows = await site.engine.journal.find(past)  # the newest first, which a key means
-            for row in rows:
-                if (row.finished or since) >= since and (entries := await site.engine.journal.facts(row.id)):
-                    _note(site, entries[0].fact, row.id)
-            if len(rows) < PAGE:
-                break
-            before = nextafter(rows[-1].opened, inf)
-        if len(site.keys.looked) >= MOST:
-            site.keys.looked.clear()
-        site.keys.looked.add((caller, tool))  # only now: who comes meanwhile looks for itself
+        if live.call.opened.key and live.call.opened.caller == caller:
+            found.setdefault(live.call.opened.key, live.call.id)
+    try:
+        await _search(site, Query(caller=caller, tool=tool, limit=PAGE), found)
+        if len(keys.looked) >= MOST:
+            keys.looked.clear()
+        keys.looked.add((caller, tool))  # only now: who comes meanwhile looks for itself
+    except StoreError:
+        return False
+    finally:  # also what was forgotten meanwhile
+        for key, call in found.items():
+            keys.calls.setdefault((caller, key), call)
+    return True
 
 
-def _note(site: Site, fact: Fact, call: str) -> None:
-    if isinstance(fact, Opened) and fact.key and (fact.caller, fact.key) not in site.keys.calls:
-        site.keys.note(fact.caller, fact.key, call)
+async def _search(site: Site, past: Query, found: dict[str, str]) -> None:
+    """Add the keys of calls that are over, the newest first, which a key means; raises StoreError."""
+    journal, since = site.engine.journal, site.engine.clock.now() - site.settings.task_ttl_s
+    in_mind = set(found.values())
+    for _ in range(PAGES):
+        rows = await journal.find(past)
+        for row in rows:
+            if row.id in in_mind or (row.finished or since) < since:
+                continue
+            fact = entries[0].fact if (entries := await journal.facts(row.id)) else None
+            if isinstance(fact, Opened) and fact.key:
+                found.setdefault(fact.key, row.id)
+        if len(rows) < PAGE:
+            return
+        past = replace(past, before=nextafter(rows[-1].opened, inf))

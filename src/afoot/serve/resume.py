@@ -7,7 +7,7 @@ from afoot.core.call import Series
 from afoot.core.facts import Asked
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall
-from afoot.errors import UnknownName
+from afoot.errors import StoreError, UnknownName
 from afoot.serve.conversation import Conversation
 from afoot.serve.frames import show
 from afoot.serve.handshake import Session
@@ -38,9 +38,7 @@ async def resume(site: Site, session: Session, text: str, reply: Reply) -> None:
     talk.series = Series(live.series.last, live.series.total)
     with session.named(talk):
         outlet.begin(talk)
-        await outlet.keep_alive()
-        await _long_ago(talk, outlet)
-        await session.hold(talk)
+        await _go_on(session, talk, outlet)
 
 
 async def _find(site: Site, place: Place, caller: str) -> Live:
@@ -57,6 +55,21 @@ def _asked(live: Live, seq: int) -> set[str]:
     """The questions that its reader was asked before it lost the stream."""
     later = [entry.fact for entry in live.backlog if entry.seq > seq]
     return set(live.call.open) - {fact.question.id for fact in later if isinstance(fact, Asked)}
+
+
+async def _go_on(session: Session, talk: Conversation, outlet: Numbered) -> None:
+    """Send what its reader has not had, then what comes."""
+    try:
+        await outlet.keep_alive()
+        await _long_ago(talk, outlet)
+    except BaseException as error:  # nobody follows it then; its reader may come again, or cancel it
+        outlet.leave()  # what it was asked stays asked
+        session.left(talk)
+        if not isinstance(error, StoreError):
+            raise
+        await outlet.finish((), None)  # the stream has begun, and can tell no error but its end
+    else:
+        await session.hold(talk)
 
 
 async def _long_ago(talk: Conversation, outlet: Numbered) -> None:

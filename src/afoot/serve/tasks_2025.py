@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from functools import partial
-from math import inf, nextafter
+from math import inf, isfinite, nextafter
 from typing import Protocol
 
 from msgspec import Raw
@@ -20,7 +20,7 @@ from afoot.serve.site import Site
 from afoot.serve.tasks import find, forsake, is_kept, standing
 from afoot.serve.tasks_news import Carried, Watching
 from afoot.wire import messages, tasks
-from afoot.wire.jsonrpc import Envelope, Fault, Id
+from afoot.wire.jsonrpc import Envelope, Id
 from afoot.wire.messages import Capabilities, Wanted
 from afoot.wire.tasks import Standing
 
@@ -98,11 +98,11 @@ def offered(site: Site) -> list[Raw]:
 
 
 async def listed(site: Site, caller: str, cursor: str | None) -> tuple[list[Standing], str | None]:
-    """A page of a caller's tasks, newest first, and the next cursor: the call behind which it goes on.
+    """A page of a caller's tasks, newest first, and the next cursor: the place behind which it goes on.
 
     Raises Fault for a cursor that means none.
     """
-    bound = (inf, "") if cursor is None else _place(await _behind(site, cursor, caller))
+    bound = (inf, "") if cursor is None else _read(cursor)
     before = None if cursor is None else nextafter(bound[0], inf)
     every = {live.call.id: live for live in site.engine.calls()}  # first: what ends meanwhile is found twice
     rows = await site.engine.journal.find(Query(state="finished", caller=caller, before=before, limit=LOOKED))
@@ -111,8 +111,8 @@ async def listed(site: Site, caller: str, cursor: str | None) -> tuple[list[Stan
     every |= await _recalled(site, [row for row in rows if row.id not in every])
     found = [live for live in every.values() if _is_task(site, live, caller) and end <= _place(live) < bound]
     page = sorted(found, key=_place, reverse=True)[:MOST]
-    more = page[-1].call.id if len(found) > MOST else rows[-1].id if is_part else None
-    return [standing(site, live) for live in page], more
+    last = _place(page[-1]) if len(found) > MOST else end if is_part else None
+    return [standing(site, live) for live in page], None if last is None else _cursor(last)
 
 
 async def answer_older(site: Site, client: Client, message: Envelope, outlet: Outlet) -> Conversation | None:
@@ -162,13 +162,22 @@ async def _recalled(site: Site, rows: list[Row]) -> dict[str, Live]:
     return found
 
 
-async def _behind(site: Site, cursor: str, caller: str) -> Live:
-    """The call that a cursor means; raises Fault."""
-    try:
-        return await find(site, cursor, caller)
-    except Fault:
-        raise tasks.no_page(cursor) from None
-
-
 def _place(live: Live) -> tuple[float, str]:
     return live.call.opened.at, live.call.id
+
+
+def _cursor(place: tuple[float, str]) -> str:
+    """The place itself, for the call that was there may be gone when the next page is asked for."""
+    return f"{place[0]!r}:{place[1]}"
+
+
+def _read(cursor: str) -> tuple[float, str]:
+    """The place that a cursor means; raises Fault."""
+    at, _, call = cursor.partition(":")
+    try:
+        place = float(at), call
+    except ValueError:
+        raise tasks.no_page(cursor) from None
+    if not call or not isfinite(place[0]) or _cursor(place) != cursor:
+        raise tasks.no_page(cursor)
+    return place

@@ -263,7 +263,7 @@ def over(task: str) -> Fault:
 
 
 def no_page(cursor: str) -> Fault:
-    """The answer to a cursor that is none of ours, or somebody else's."""
+    """The answer to a cursor that we cannot have made."""
     return Fault(INVALID_PARAMS, f"params.cursor: none of ours: {cursor[:100]!r}", status=200)
 
 

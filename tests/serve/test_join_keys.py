@@ -1,0 +1,128 @@
+"""Keys beyond those that are kept in mind, and keys while the history cannot be read: nothing runs twice."""
+
+import asyncio
+
+import pytest
+
+from afoot.core.facts import Entry
+from afoot.core.ports import Query, Row, Run
+from afoot.errors import StoreError
+from afoot.serve import callers
+from afoot.serve.callers import Keys
+from afoot.store.memory import MemoryJournal
+from tests.serve.double import Client, Message, faked, nap, site_of
+from tests.serve.test_join import KEY, keyed
+from tests.serve.wires import Web, hello, older
+
+
+def call_of(answer: Message) -> str:
+    """The call that a request was answered by."""
+    return str(answer["result"]["_meta"]["dev.afoot/call"])
+
+
+@faked
+async def test_many_keys_push_none_out_whose_call_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2: neither those of its own caller nor those of another."""
+    monkeypatch.setattr(callers, "MOST", 5)
+    begun = list[str]()
+
+    async def long_then_short(run: Run) -> str:
+        begun.append(run.id)
+        await asyncio.sleep(20 if len(begun) == 1 else 0.1)
+        return "done"
+
+    async with site_of(long_then_short) as site:
+        web, client = Web(site), Client(site)
+        await client.ask(hello())
+        first = web.post(keyed(1, "first"))
+        await asyncio.sleep(1)
+        for n in range(8):
+            await web.ask(keyed(2, f"own {n}"))
+            await client.ask(older(n, **{KEY: f"other {n}"}))
+        again = web.post(keyed(3, "first"))
+        both = [call_of((await one.done()).messages[-1]) for one in (first, again)]
+        assert len(site.keys.calls) <= 5
+    assert both[0] == both[1] and len(begun) == 17
+
+
+@faked
+async def test_a_key_that_was_pushed_out_is_found_in_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2: of a call that is over, as after a restart; a busy caller costs the others nothing."""
+    monkeypatch.setattr(callers, "MOST", 5)
+    async with site_of(nap) as site:
+        web, client = Web(site), Client(site)
+        await client.ask(hello())
+        first = call_of((await web.ask(keyed(1, "first"))).messages[-1])
+        for n in range(8):
+            await client.ask(older(n, **{KEY: f"busy {n}"}))
+        assert ("local", "first") not in site.keys.calls
+        assert call_of((await web.ask(keyed(2, "first"))).messages[-1]) == first
+
+
+def test_what_is_pushed_out_is_the_oldest_and_a_key_that_is_used_again_is_new() -> None:
+    """D2: beyond 10,000, some at once; who lost one is looked up again, the others are not."""
+    keys = Keys()
+    for n in range(callers.MOST):
+        keys.note("a" if n < 500 else "b", str(n), f"call {n}", ())
+    keys.looked = {("a", "tool"), ("a", "other"), ("c", "tool")}
+    keys.note("a", "0", "call 0", ())
+    assert len(keys.calls) == callers.MOST and len(keys.looked) == 3
+    keys.note("c", "new", "call", {"call 1"})
+    assert ("a", "0") in keys.calls and ("a", "1") in keys.calls and ("a", "2") not in keys.calls
+    assert len(keys.calls) == callers.MOST * 9 // 10 and keys.looked == {("c", "tool")}
+
+
+class Away(MemoryJournal):
+    """A history that cannot be read while it is away."""
+
+    is_away = False
+
+    async def find(self, query: Query) -> list[Row]:
+        self._check()
+        return await super().find(query)
+
+    async def facts(self, call: str, after: int = 0) -> list[Entry]:
+        self._check()
+        return await super().facts(call, after)
+
+    def _check(self) -> None:
+        if self.is_away:
+            raise StoreError("history: away")
+
+
+@pytest.mark.parametrize("is_in_mind", [False, True])
+@faked
+async def test_while_the_history_cannot_be_read_no_key_opens_what_may_not_run_twice(is_in_mind: bool) -> None:
+    """D2, U4: it is told so, and to come again; then it follows the call that there was."""
+    async with site_of(nap, journal=Away()) as site:
+        web, journal = Web(site), site.engine.journal
+        assert isinstance(journal, Away)
+        first = call_of((await web.ask(keyed(1))).messages[-1])
+        site.keys = site.keys if is_in_mind else Keys()  # as after a restart
+        journal.is_away = True
+        refused = await web.ask(keyed(2))
+        [answer] = refused.messages
+        assert refused.status == 503 and answer["id"] == 2 and site.engine.calls() == []
+        told = answer["error"]["data"]["dev.afoot/error"]
+        assert (told["category"], told["code"]) == ("unavailable", "history_unreadable")
+        assert told["retryable"] and told["retry_after_s"] > 0
+        journal.is_away = False
+        assert call_of((await web.ask(keyed(3))).messages[-1]) == first
+
+
+@faked
+async def test_while_the_history_cannot_be_read_what_runs_is_joined_and_what_is_safe_is_opened() -> None:
+    """D2, U4: for neither is the history needed."""
+    for safe in (False, True):
+        async with site_of(nap, journal=Away(), idempotent=safe) as site:
+            web, journal = Web(site), site.engine.journal
+            assert isinstance(journal, Away)
+            web.post(keyed(1))
+            await asyncio.sleep(1)
+            site.keys, journal.is_away = Keys(), True
+            web.post(keyed(2))
+            other = web.post(keyed(3, "other"))
+            await asyncio.sleep(1)
+            running, journal.is_away = [live.attached for live in site.engine.calls()], False
+            assert running == ([2, 1] if safe else [2])
+            assert (await other.done()).status == (200 if safe else 503)
