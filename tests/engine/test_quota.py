@@ -12,6 +12,7 @@ from afoot.config import Settings
 from afoot.core.call import State
 from afoot.core.facts import Finished
 from afoot.core.ports import Run
+from afoot.engine import quota
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.settings import apply
 from afoot.errors import OverQuota
@@ -224,6 +225,24 @@ async def test_what_was_refused_last_is_remembered() -> None:
         used = engine.quota.used["local"]
         assert used.last is not None and used.refused == 1
         assert (used.last.at, used.last.limit) == (engine.clock.now(), "1 calls in 1000000 s")
+
+
+async def test_how_many_were_refused_only_rises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G2, V3: whoever is forgotten meanwhile, and whatever becomes of the quotas."""
+    monkeypatch.setattr(quota, "MOST", 2)
+    tables = {"*": QuotaSettings(calls=1, per_s=10)}
+    async with bound(calls=1, per_s=10) as engine:
+        for caller in ("token:a", "token:b", "token:c"):
+            await over(engine, engine.submit(call(caller)))
+            refused(engine, caller)
+        assert engine.quota is not None and set(engine.quota.used) == {"token:b", "token:c"}
+        assert engine.refused == 3
+        apply(engine, Settings())
+        assert engine.quota is None and engine.refused == 3
+        apply(engine, Settings(quota=tables))
+        await over(engine, engine.submit(call()))
+        refused(engine)
+        assert engine.refused == 4
 
 
 async def test_nobody_puts_calls_below_those_of_others() -> None:

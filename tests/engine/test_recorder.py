@@ -12,7 +12,7 @@ from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.recovery import recall
 from afoot.errors import Refused
-from tests.engine.double import Body, Journalist, engine_of, form, kinds, over, seqs, took, watched
+from tests.engine.double import Body, Journalist, engine_of, form, kinds, over, seqs, since, took, watched
 
 
 def tool(seconds: float, contents: int = 0) -> Body:
@@ -119,6 +119,33 @@ async def test_a_slow_write_lets_the_calls_go_on_after_two_seconds() -> None:
         await asyncio.sleep(30)
         assert engine.recorder.degraded is None
         assert await kinds(journal, live.call.id) == ["Opened", "Started", "Finished", "Released"]
+
+
+async def test_nobody_waits_for_a_history_that_is_away() -> None:
+    """H1, P3: neither behind a write that hangs, nor while what waited in memory is written."""
+    journal = Journalist()
+    journal.delay_s = 100.0
+    async with engine_of(tool(0), journal=journal) as engine:
+        await over(engine, engine.submit(Submission("tool")))
+        for later_s in (1, 150):  # then the history is being brought back
+            await asyncio.sleep(later_s)
+            async with asyncio.timeout(1):
+                await engine.recorder.recorded()
+            assert engine.recorder.degraded
+        await asyncio.sleep(100)
+        assert engine.recorder.degraded is None
+
+
+async def test_who_waits_behind_a_write_is_told_when_it_is_done() -> None:
+    """H1: once, and not before; though no other fact comes."""
+    journal = Journalist()
+    async with engine_of(tool(10), journal=journal) as engine:
+        journal.delay_s = 1.0
+        live = engine.submit(Submission("tool"))
+        await asyncio.sleep(0.5)
+        await engine.recorder.recorded()
+        assert since(live, engine.clock.now()) == 2.0  # the write under way, then its own
+        assert engine.recorder.degraded is None
 
 
 async def test_a_slow_write_that_fails_in_the_end_is_written_again_in_order() -> None:

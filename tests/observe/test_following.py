@@ -18,7 +18,8 @@ class Calls(dict[str, Live]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock = self.trees = self.quota = None
+        self.clock = self.trees = None
+        self.refused = 0
         self.watchers: list[Following] = []
 
     def publish(self, *facts: Fact) -> None:

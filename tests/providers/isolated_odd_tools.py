@@ -2,12 +2,15 @@
 
 import multiprocessing
 import os
+import queue
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from tqdm import tqdm
 
 import afoot
 from afoot import Context, ToolError
@@ -108,6 +111,36 @@ def leaves_a_pool() -> int:
     """Threads that rest."""
     kept.append(ThreadPoolExecutor(2))
     kept[-1].submit(time.sleep, 0).result()
+    return os.getpid()
+
+
+def _polls() -> None:
+    while not threading.Event().wait(0.05):
+        print("left behind")
+
+
+@isolated
+def leaves(what: str) -> int:
+    """A thread that has something to do later, or one that waits for somebody to have something for it."""
+    if what == "timer":
+        threading.Timer(0.2, print, ["left behind"]).start()
+    elif what == "poll":
+        threading.Thread(target=_polls, daemon=True).start()
+    elif what == "job":
+        kept.append(ThreadPoolExecutor(1))
+        kept[-1].submit(time.sleep, 600)
+    elif what == "bar":
+        list(tqdm(range(3)))
+    elif what == "queue":
+        kept.append(queue.Queue())
+        threading.Thread(target=kept[-1].get, daemon=True).start()
+    return os.getpid()
+
+
+@isolated
+def hands_to_the_pool() -> int:
+    """More work for the threads that an earlier call left at rest."""
+    kept[-1].submit(time.sleep, 600)
     return os.getpid()
 
 

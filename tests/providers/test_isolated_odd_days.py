@@ -104,6 +104,28 @@ async def test_what_a_call_left_running_reaches_no_other() -> None:
         assert await said(gateway, "where") == pid
 
 
+@pytest.mark.parametrize(
+    ("what", "is_kept"),
+    [("timer", False), ("poll", False), ("job", False), ("bar", True), ("queue", True)],
+)
+async def test_a_child_is_used_again_if_no_thread_in_it_goes_on_by_itself(what: str, is_kept: bool) -> None:
+    """C8, G1: what it prints later would be taken for words of the next call; rest costs no process."""
+    async with odd() as gateway:
+        pid = await said(gateway, "leaves", what=what)
+        call_id = gateway.submit("naps", {"seconds": 0.4})
+        facts = [one async for one in gateway.follow(call_id)]
+        assert not [one for one in facts if isinstance(one, Logged)], "of the one before"
+        assert (told(await gateway.result(call_id)) == pid) is is_kept
+
+
+async def test_work_for_a_thread_that_was_at_rest_ends_with_the_call_that_gave_it() -> None:
+    """C8, G1: also if an earlier call left the thread."""
+    async with odd() as gateway:
+        pid = await said(gateway, "leaves_a_pool")
+        assert await said(gateway, "hands_to_the_pool") == pid
+        assert await said(gateway, "where") != pid
+
+
 async def test_memory_that_a_call_kept_is_not_the_next_ones_fault() -> None:
     """G1: each call has all that it may use."""
     async with odd() as gateway:
@@ -142,12 +164,18 @@ async def test_a_child_cannot_speak_for_its_keeper() -> None:
         assert (await said(gateway, "forges")).startswith("pipe_lost")
 
 
+def hiding() -> list[int]:
+    """What the tool `hides` has started."""
+    return [pid for pid in below_here() if b"613" in command(pid)]
+
+
 async def test_a_keeper_that_is_killed_leaves_nothing_behind() -> None:
     """G1: also what hid in a session of its own, its environment empty; the next call runs."""
     async with odd() as gateway:
         call_id = gateway.submit("hides")
         await happens(lambda: gateway.engine[call_id].call.latest)
-        (hidden,) = [pid for pid in below_here() if b"613" in command(pid)]
+        await happens(lambda: len(hiding()) == 1)  # it is another program a moment after it was started
+        (hidden,) = hiding()
         child = processes.process(hidden).parent
         os.kill(processes.process(child).parent, signal.SIGKILL)
         call = await asyncio.wait_for(gateway.result(call_id), PATIENCE_S)

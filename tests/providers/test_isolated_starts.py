@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,15 +13,15 @@ import pytest
 from msgspec import Raw
 
 from afoot.core.facts import Result
-from afoot.errors import RunnerDied
+from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import content_of
 from afoot.providers.isolated import processes
 from afoot.providers.isolated.child import Child, Shift
 from afoot.providers.isolated.children import Children
-from afoot.providers.isolated.frames import Begin, Died, Done, Frame, Source
+from afoot.providers.isolated.frames import Begin, Died, Done, Frame, Signal, Source
 from afoot.providers.isolated.line import Line
 from tests.providers.double import ScriptedRun, text_of
-from tests.providers.isolation import PATIENCE_S, below_here, command, happens
+from tests.providers.isolation import PATIENCE_S, below_here, command, family, happens
 from tests.providers.test_isolated_odd_days import odd, said, told
 
 TOOL = """
@@ -160,3 +161,42 @@ async def test_what_a_child_said_before_its_end_counts_though_its_end_is_known_f
     child.hear(Done(Result(content_of("said"))))
     child.lost("it closed its pipe", is_garbage=False)
     assert text_of(await working) == "said" and run.cpu_s == 2.0
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+async def test_a_call_whose_child_went_before_it_began_may_run_in_another(is_lost: bool) -> None:
+    """G1, U4: between being given and being used; also where its end is known to the pipe alone."""
+    told = list[Frame]()
+    child = Child(1, Source("tools"), told.append)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        child.line = line = Line(lambda line, said: None)
+        await asyncio.get_running_loop().create_connection(lambda: line, sock=ours)
+        line.close()
+        if is_lost:
+            child.lost("it closed its pipe", is_garbage=False)
+        with pytest.raises(RunnerDied, match="before the call began") as caught:
+            await Shift(child, ScriptedRun(), Begin("one", Raw(b"{}"), "c1"), 1.0).work()
+    assert not caught.value.began
+    assert told == [Signal(1, signal.SIGKILL)], "nothing of the call was said"
+
+
+async def test_arguments_that_no_pipe_takes_cost_the_call_and_leave_no_process() -> None:
+    """G1, G3: neither one that nobody uses, nor one that is counted as there."""
+    async with family() as isolated:
+        for _ in range(2):
+            with pytest.raises(ToolError, match="bytes cannot pass") as caught:
+                await isolated.call("echo", text="x" * 70_000_000)
+            assert caught.value.code == "too_large"
+        await happens(lambda: not isolated.children._all)
+        assert text_of(await isolated.call("echo", text="short")) == "short"
+
+
+async def test_a_reply_that_no_pipe_takes_is_an_error_of_what_was_asked_for() -> None:
+    """G3, P3: the tool does not wait for ever."""
+    run = ScriptedRun()
+    run.results.append(Result(content_of("x" * 70_000_000)))
+    async with family() as isolated:
+        with pytest.raises(ToolError, match="bytes cannot pass") as caught:
+            await asyncio.wait_for(isolated.call("below", run), PATIENCE_S)
+    assert caught.value.code == "too_large"

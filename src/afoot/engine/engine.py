@@ -70,6 +70,7 @@ class Engine:
         self._live: dict[str, Live] = {}
         self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
         self.aging, self.unstopped = False, 0  # tools that ran on after their grace
+        self.refused = 0  # calls over a quota; outlives every change of the quotas
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()

@@ -65,11 +65,6 @@ class Quota:
         if self._watcher in self._engine.watchers:
             self._watcher.__exit__()
 
-    @property
-    def refused(self) -> int:
-        """How many calls were over a quota, of all whom it remembers."""
-        return sum(one.refused for one in list(self.used.values()))  # also counted from another thread
-
     def of(self, caller: str) -> QuotaSettings | None:
         """What is set for a caller: by its name, else by the first pattern that means it."""
         if caller in self.tables or caller == OPERATOR:
@@ -89,6 +84,7 @@ class Quota:
         if (why := over(limits, used, now, living)) is not None:
             what, after_s = why
             used.refused, used.last = used.refused + 1, Refusal(now, what)
+            self._engine.refused += 1
             raise OverQuota(f"{caller} is over its quota: {what}; try again in {_told(after_s)} s", after_s)
         if limits.calls:
             used.calls.append(now)

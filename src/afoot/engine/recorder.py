@@ -97,7 +97,8 @@ class Recorder:
     def then(self, action: Callable[[], object]) -> None:
         """Do something once all facts so far are recorded."""
         self._after.append(action)
-        if not self._scheduled and self._writing is None:
+        # Behind a write under way; but one that takes too long, or brings the history back, holds up nobody.
+        if not self._scheduled and (self._writing is None or self.degraded is not None):
             self._scheduled = True
             self._loop.call_soon(self._flush)
 

@@ -18,7 +18,7 @@ class Calls(Protocol):
 
     clock: Any
     watchers: list[Any]
-    quota: Any
+    refused: int  # how many were over a quota
     trees: Any
 
     def __contains__(self, call_id: str, /) -> bool: ...

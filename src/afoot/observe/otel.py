@@ -84,6 +84,6 @@ def _exporter(wanted: Mapping[str, str], settings: OtelSettings, calls: Calls) -
     except ImportError:
         raise CallerError(MISSING) from None
     try:
-        return Exporter(wanted, settings, lambda: calls.quota.refused if calls.quota is not None else 0)
+        return Exporter(wanted, settings, lambda: calls.refused)
     except ValueError as error:  # of a variable that the SDK reads itself
         raise CallerError(f"telemetry cannot be set up: {error}") from None

@@ -61,8 +61,9 @@ class Child:
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
 
     def begin(self, shift: "Shift", begin: Begin) -> None:
-        """Start a call."""
-        assert self.line is not None
+        """Start a call; raises RunnerDied if it hears nothing any more, ToolError if that is too long."""
+        if self.line is None or self.line.is_closing:  # since it was given to somebody
+            raise RunnerDied("its child process was gone before the call began", began=False)
         self._shift = shift
         self._tell_keeper(Watch(self.number, begin.limits))
         self.line.send(begin)
@@ -151,8 +152,8 @@ class Shift:
 
     async def work(self) -> Result:
         """Run it; raises what the tool raised, ToolError for what it did to itself, RunnerDied."""
-        self._child.begin(self, self._begin)
         try:
+            self._child.begin(self, self._begin)
             await self._ended()
             if self._done is not None:
                 await self._said()
@@ -252,8 +253,8 @@ class Shift:
             else:
                 result = await self._run.call(said.tool, said.arguments, said.weight)
                 reply = Reply(said.number, result=whole(result))
-        except Exception as error:
-            reply = Reply(said.number, trouble=troubled(error))
+            self._child.send(reply)
+        except Exception as error:  # also one that is too long to be sent
+            self._child.send(Reply(said.number, trouble=troubled(error)))
         finally:
             self._asked.pop(said.number, None)
-        self._child.send(reply)

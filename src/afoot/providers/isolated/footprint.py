@@ -5,20 +5,20 @@ import os
 import resource
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from queue import Queue
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from afoot.providers.isolated.frames import Limits
 from afoot.providers.isolated.processes import IS_LINUX, cpu_of
 
 OURS: Final = ("afoot-tool-", "afoot-loop-")  # threads that run a call
-# Where a thread waits that has nothing to do.
-_AT_REST: Final = {
-    one.__code__.co_filename for one in (threading.Event.wait, Queue.get, ThreadPoolExecutor.submit)
-}
+WAKING_S: Final = 0.002  # for a thread that was just given work to take it up
+MOMENT_S: Final = 0.05  # for a thread whose work is done to come to rest
+_WAIT: Final = threading.Condition.wait.__code__  # below events, queues and semaphores, too
+_POOL: Final = ThreadPoolExecutor.submit.__code__.co_filename
 
 
 def limit(limits: Limits, spent_s: float) -> None:
@@ -45,8 +45,29 @@ def cpu_s() -> float:
 
 
 def has_left(before: set[threading.Thread]) -> bool:
-    """Whether a call left processes behind, or threads that were not there before and do something."""
-    return _has_children() or _is_at_work(before)
+    """Whether a call left processes behind, or threads at work that were not `at_work` before."""
+    if _has_children():
+        return True
+    if _others():
+        time.sleep(WAKING_S)
+    end = time.monotonic() + MOMENT_S
+    while at_work() - before:
+        if time.monotonic() > end:
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def at_work() -> set[threading.Thread]:
+    """The threads here that do something, or will without being asked; but for those that run a call."""
+    others = _others()
+    tops = sys._current_frames() if others else {}
+    return {one for one in others if not (_is_at_rest(tops.get(one.ident or 0)) or _is_idle_monitor(one))}
+
+
+def _others() -> list[threading.Thread]:
+    main = threading.main_thread()
+    return [one for one in threading.enumerate() if one is not main and not one.name.startswith(OURS)]
 
 
 def _has_children() -> bool:
@@ -59,11 +80,19 @@ def _has_children() -> bool:
     return True
 
 
-def _is_at_work(before: set[threading.Thread]) -> bool:
-    new = [one for one in threading.enumerate() if one not in before and not one.name.startswith(OURS)]
-    tops = sys._current_frames() if new else {}
-    return any(_file(tops.get(one.ident or 0)) not in (None, *_AT_REST) for one in new)
+def _is_at_rest(top: FrameType | None) -> bool:
+    """Whether a thread goes on only if another has it do so; a wait that has an end is no rest."""
+    if top is None:
+        return True
+    code, names = top.f_code, top.f_locals
+    if code is _WAIT:  # it may be woken already, and wait for its turn
+        waiters = getattr(names.get("self"), "_waiters", ())
+        return names.get("timeout") is None and names.get("waiter") in waiters
+    if (code.co_filename, code.co_name) == (_POOL, "_worker"):
+        return names["work_queue"].empty()
+    return False
 
 
-def _file(top: FrameType | None) -> str | None:
-    return None if top is None else top.f_code.co_filename
+def _is_idle_monitor(thread: Any) -> bool:
+    """The thread that tqdm leaves running for ever: without an open bar it has nothing to say."""
+    return type(thread).__module__ == "tqdm._monitor" and not thread.get_instances()

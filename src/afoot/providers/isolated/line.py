@@ -40,9 +40,14 @@ class Line(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._heard_at = 0.0
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing that is sent leaves any more, though its ear may not know yet."""
+        return self._transport is not None and self._transport.is_closing()
+
     def send(self, said: Frame) -> None:
         """Send, now or when the other side takes it; it never waits."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is not None and not self.is_closing:
             self._transport.write(frame(said))
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from afoot.providers.context import MESSAGE_LIMIT, current
 from afoot.providers.function import FunctionProvider, FunctionTool
 from afoot.providers.hygiene import plain_text
 from afoot.providers.isolated import children
-from afoot.providers.isolated.footprint import OURS, cpu_s, has_left, limit
+from afoot.providers.isolated.footprint import OURS, at_work, cpu_s, has_left, limit
 from afoot.providers.isolated.frames import (
     MOST,
     Begin,
@@ -141,7 +141,7 @@ class Worker(asyncio.Protocol):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
 
     async def _work(self, begin: Begin, run: PipeRun) -> None:
-        before, threads = cpu_s(), set(threading.enumerate())
+        before, threads = cpu_s(), at_work()
         try:
             limit(begin.limits, before)
             done = Done(whole(await self._called(begin, run)))
