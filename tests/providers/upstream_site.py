@@ -90,12 +90,12 @@ def usual(asked: Asked) -> dict[str, Any]:
 @asynccontextmanager
 async def site(handler: Handler) -> AsyncIterator[Site]:
     """A server for one test."""
-    made, serving = Site(), set[asyncio.Task[Any]]()
+    made, serving = Site(), dict[asyncio.StreamWriter, asyncio.Task[None]]()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving[writer] = asyncio.create_task(serve(reader, writer))  # which may be ended before it begins
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if (task := asyncio.current_task()) is not None:
-            serving.add(task)
-            task.add_done_callback(serving.discard)
         try:
             asked = await read(reader)
             made.asked.append(asked)
@@ -107,16 +107,20 @@ async def site(handler: Handler) -> AsyncIterator[Site]:
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
-    made.server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    made.server = await asyncio.start_server(connected, "127.0.0.1", 0)
     port = made.server.sockets[0].getsockname()[1]
     made.url = f"http://127.0.0.1:{port}/mcp"
     try:
         yield made
     finally:
         made.server.close()
-        for task in serving:
+        for _ in range(20):  # more turns than it takes to connect whoever was let in just now
+            await asyncio.sleep(0)
+        for writer, task in serving.items():
             task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+            writer.transport.abort()
+        ends = [writer.wait_closed() for writer in serving]
+        await asyncio.gather(*serving.values(), *ends, return_exceptions=True)
 
 
 async def read(reader: asyncio.StreamReader) -> Asked:
