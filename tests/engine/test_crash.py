@@ -12,9 +12,11 @@ from afoot.engine.approval import review
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
+from afoot.engine.questions import orphans
 from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
 from afoot.engine.submission import Claim
+from afoot.errors import RunnerDied
 from afoot.store.memory import MemoryJournal
 from afoot.tables import OWN
 from tests.engine.double import Bench, content, engine_of, facts, form, over
@@ -262,3 +264,20 @@ async def test_partial_results_of_before_are_still_there() -> None:
     journal = await died(part, want={"caller": "session:1"}, idempotent=True)
     live = await settled(journal, part, idempotent=True)
     assert [b"part of" in bytes(one) for one in live.call.partials] == [True, True]
+
+
+async def test_what_a_dead_attempt_had_asked_is_known_to_the_next_gateway() -> None:
+    """Q1 h, H4: its caller may bring the answer before the question is asked again."""
+
+    async def asks(run: Run) -> str:
+        if run.attempt == 1:
+            asking = asyncio.ensure_future(run.ask(form("who")))
+            await asyncio.sleep(1)
+            asking.cancel()
+            raise RunnerDied("its child process was killed")
+        await asyncio.sleep(60)
+        return "done"
+
+    journal = await died(asks, 3, {"caller": "session:1"}, idempotent=True)
+    live = await settled(journal, asks, idempotent=True)
+    assert [question.key for question in orphans(live)] == ["who"] and not live.call.open

@@ -1,7 +1,6 @@
 """What lies between a call's opening and its start: hooks, approval, a slot, and what it runs on."""
 
 import asyncio
-from math import inf
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -55,7 +54,7 @@ async def revive(engine: "Engine", live: Live, died: RunnerDied) -> Finished | N
     if call.attempt >= engine.max_attempts or (died.began and not call.is_safe):
         return _given_up(engine, live, died)
     live.heard = engine.clock.now() + call.opened.limits.start_s  # a start is no silence of the tool (C1)
-    live.revived = inf
+    live.orphaned = len(call.questions)
     try:
         async with asyncio.timeout(call.opened.limits.start_s):
             await _started(live)
@@ -68,7 +67,6 @@ async def revive(engine: "Engine", live: Live, died: RunnerDied) -> Finished | N
         again = RunnerDied(f"{died}; and again: {error}", began=died.began, code=died.code)
         return _given_up(engine, live, again)
     engine.start(live, unsent=not died.began, why=str(died))
-    live.revived = engine.clock.now()
     return None
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
@@ -77,8 +78,8 @@ def orphans(live: Live) -> list[Question]:
     call, asked_again = live.call, {one.key for one in live.call.open.values()}
     if not call.is_safe:
         return []
-    left = [call.questions[name] for name, one in call.answers.items() if _is_dropped(one, live.revived)]
-    return [question for question in left if question.key not in asked_again]
+    asked = islice(call.questions.values(), live.orphaned)
+    return [one for one in asked if one.key not in asked_again and _is_dropped(call.answers.get(one.id))]
 
 
 def keep(live: Live, question: Question, given: Answer) -> None:
@@ -137,9 +138,9 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
     return live.task is None and not live.call.open
 
 
-def _is_dropped(answered: Answered, before: float) -> bool:
-    """Whether nobody answered: whoever had asked waited no more, and was gone by then."""
-    return (answered.answer.action, answered.answer.by) == ("cancel", TOOL) and answered.at <= before
+def _is_dropped(answered: Answered | None) -> bool:
+    """Whether nobody answered: whoever had asked waited no more."""
+    return answered is not None and (answered.answer.action, answered.answer.by) == ("cancel", TOOL)
 
 
 def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> Answer:

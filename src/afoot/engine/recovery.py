@@ -58,6 +58,7 @@ async def recover(engine: Engine) -> None:
 
 async def _settle(engine: Engine, live: Live) -> None:
     call = live.call
+    live.orphaned = len(call.questions)
     _rested(call, engine.clock.now())
     if call.cancel is not None or redacted(call.arguments) or await _is_below(engine, call):
         _give_up(engine, live)

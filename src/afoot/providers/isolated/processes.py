@@ -167,7 +167,8 @@ def spare(count: int) -> None:
     """Leave so many processors to others, with all that this process will start; it needs one itself."""
     if IS_LINUX and count:
         ours = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, ours[count:] or ours[-1:])
+        with suppress(OSError):  # not every system lets one choose, and a tool may run on any
+            os.sched_setaffinity(0, ours[count:] or ours[-1:])
 
 
 def step_back(root: int, nice: int) -> None:
