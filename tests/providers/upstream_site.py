@@ -113,9 +113,12 @@ async def site(handler: Handler) -> AsyncIterator[Site]:
     try:
         yield made
     finally:
-        made.server.close()
-        for _ in range(20):  # more turns than it takes to connect whoever was let in just now
+        # One that is closed drops whom it was letting in, so first it lets in nobody else.
+        for listening in made.server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(5):  # as many turns as it takes to connect the last
             await asyncio.sleep(0)
+        made.server.close()
         for writer, task in serving.items():
             task.cancel()
             writer.transport.abort()
