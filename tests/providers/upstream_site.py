@@ -87,6 +87,15 @@ def usual(asked: Asked) -> dict[str, Any]:
     return {"tools": TOOLS, "resultType": "complete"}
 
 
+async def close(server: asyncio.Server) -> None:
+    """Ends a server. One that is closed drops whom it was letting in, so first it lets in nobody else."""
+    for listening in server.sockets:
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(5):  # as many turns as it takes to connect the last
+        await asyncio.sleep(0)
+    server.close()
+
+
 @asynccontextmanager
 async def site(handler: Handler) -> AsyncIterator[Site]:
     """A server for one test."""
@@ -113,12 +122,7 @@ async def site(handler: Handler) -> AsyncIterator[Site]:
     try:
         yield made
     finally:
-        # One that is closed drops whom it was letting in, so first it lets in nobody else.
-        for listening in made.server.sockets:
-            asyncio.get_running_loop().remove_reader(listening.fileno())
-        for _ in range(5):  # as many turns as it takes to connect the last
-            await asyncio.sleep(0)
-        made.server.close()
+        await close(made.server)
         for writer, task in serving.items():
             task.cancel()
             writer.transport.abort()
