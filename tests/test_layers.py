@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,17 +58,16 @@ def modules() -> list[str]:
     return sorted(".".join(path.parts).removesuffix(".__init__") for path in found)
 
 
+@cache
+def read(path: Path) -> ast.Module:
+    """Return the tree of a file, which several rules look at."""
+    return ast.parse(path.read_text())
+
+
 def parse(module: str) -> ast.Module:
-    """Return the tree of a module."""
+    """Return the tree of a module, or of a package's own file."""
     path = SOURCE.joinpath(*module.split("."))
-    return ast.parse(
-        path.with_suffix(".py").read_text() if path.with_suffix(".py").exists() else package(path)
-    )
-
-
-def package(path: Path) -> str:
-    """Return the text of a package's own file."""
-    return (path / "__init__.py").read_text()
+    return read(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
 
 
 def imports(module: str) -> Iterator[str]:
@@ -149,7 +149,7 @@ def python_files() -> list[str]:
 
 def functions(path: str) -> Iterator[tuple[str, Function]]:
     """Yield each function of a file, also those inside others, under its qualified name."""
-    yield from functions_in(ast.parse((ROOT / path).read_text()), f"{path}::")
+    yield from functions_in(read(ROOT / path), f"{path}::")
 
 
 def functions_in(tree: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
