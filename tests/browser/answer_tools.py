@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64decode
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
@@ -65,13 +66,23 @@ async def ask_folders(ctx: Context) -> str:
     return str(await ctx.roots())
 
 
+def is_open(gate: str) -> bool:
+    """Whether the file is there, if one is named."""
+    return not gate or Path(gate).exists()
+
+
 @afoot.tool
-async def step(n: int = 5, fail: bool = False, step_s: float = 0.05, ctx: Context | None = None) -> str:
-    """Take steps, and perhaps stumble."""
+async def step(
+    n: int = 5, fail: bool = False, step_s: float = 0.05, gate: str = "", ctx: Context | None = None
+) -> str:
+    """Take steps, half of them once a file is there if one is named, and perhaps stumble."""
     for number in range(n):
         if ctx:
             ctx.report(number + 1, n, f"step {number + 1}")
         await asyncio.sleep(step_s)
+        while ctx and number == n // 2 and not is_open(gate):
+            await asyncio.sleep(0.05)
+            ctx.alive()
     if fail:
         raise afoot.ToolError.unavailable("the floor gave way")
     return "there"

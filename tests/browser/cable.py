@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CHUNK = 65536
 STEP_S = 5.0
-LINK_S = 15.0
+LINK_S = 40.0
 
 
 class Cable:

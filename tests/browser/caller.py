@@ -15,7 +15,7 @@ from mcp.client.session import ClientRequestContext
 from tests.e2e.gateway import until
 from tests.e2e.peer import failure, text
 
-WAIT_S: Final = 20.0
+WAIT_S: Final = 30.0
 Progress = tuple[float, float | None, str | None]
 
 
@@ -53,9 +53,9 @@ class Call:
         """How it ended."""
         return self.future.result(limit_s)
 
-    def value(self) -> Any:
+    def value(self, limit_s: float = WAIT_S) -> Any:
         """What the tool gave back, where it did not fail."""
-        result = self.result()
+        result = self.result(limit_s)
         assert not result.is_error, text(result)
         if result.structured_content is not None:
             return result.structured_content

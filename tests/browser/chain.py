@@ -18,7 +18,7 @@ from tests.browser.site import Site
 from tests.e2e.front import Front
 from tests.serve.api import Api
 
-LINK_S: Final = 15.0
+LINK_S: Final = 40.0
 SWITCH_S: Final = 80.0  # the extension looks every half minute whether the switch for plugins is on
 _hosts = count(1)
 

@@ -14,7 +14,7 @@ __all__ = ["bench", "carried", "chain", "either", "linked", "pytest_pyfunc_call"
 # A browser takes seconds to start where others run beside it, and tells some things after half a minute.
 SLOW = pytest.mark.timeout(120)
 # Where many do, it is sometimes starved for longer than any test waits. What failed is tried once
-# more, which the summary counts as a rerun; what fails twice fails.
+# more, and the summary names it with its trace; what fails twice fails.
 AGAIN = pytest.mark.flaky(reruns=1)
 
 

@@ -72,6 +72,16 @@ def size(page: Page, width: int, height: int) -> None:
     )
 
 
+def stop_clock(page: Page) -> None:
+    """Half a second is over when a test says so, not when the machine has other things to do."""
+    page.evaluate("{ const at = performance.now(); performance.now = () => at; }")
+
+
+def start_clock(page: Page) -> None:
+    """The page's clock goes on, and has never stood still."""
+    page.evaluate("delete performance.now")
+
+
 def press(page: Page, key: str, code: int = 0) -> None:
     """Press and leave a key."""
     for kind in ("keyDown", "keyUp"):

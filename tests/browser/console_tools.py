@@ -1,6 +1,8 @@
 """Tools that a person watches in the console: steady, silent, asking, hostile; and trees of them."""
 
 import asyncio
+import time
+from pathlib import Path
 from typing import Any
 
 import afoot
@@ -20,6 +22,17 @@ async def export_pages(n: int = 120, first: int = 0, step_s: float = 0.05, ctx: 
             ctx.report(page, n, f"page {page}")
         await asyncio.sleep(step_s)
     return f"{n} pages"
+
+
+@afoot.tool(ceiling=600)
+def export_half(gate: str, ctx: Context) -> str:
+    """Export ten pages of twenty, and the others once a file is there."""
+    for page in range(20):
+        ctx.report(page, 20, f"page {page}")
+        while page == 10 and not Path(gate).exists():
+            time.sleep(0.05)
+            ctx.alive()
+    return "20 pages"
 
 
 @afoot.tool(ceiling=600)

@@ -22,7 +22,7 @@ from afoot.wire.link import SUBPROTOCOL
 from tests.browser.chromium import Chromium
 from tests.browser.extension import SOURCE
 
-STEP_S: Final = 10.0
+STEP_S: Final = 30.0
 GRANTED: Final = ["http://127.0.0.1/*", "http://*.localhost/*"]  # 127.0.0.2 is not
 LOST = "(lost)"  # how the end of a socket is heard
 

@@ -14,7 +14,7 @@ from tests.browser.chromium import Chromium
 from tests.browser.page import Page
 
 T = TypeVar("T")
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 class Ear:

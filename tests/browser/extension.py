@@ -12,7 +12,7 @@ import afoot
 SOURCE: Final = Path(afoot.__file__).parent / "extension"
 # Where test pages live: `localhost` is a secure context, `test` is not, and each name is another site.
 HOSTS: Final = ["http://*.localhost/*", "http://*.test/*", "http://127.0.0.1/*", "http://127.0.0.2/*"]
-LIMIT_S: Final = 20.0
+LIMIT_S: Final = 60.0
 
 
 def unpack(folder: Path, environment: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.browser.chain import Chain
 
 SUBPROTOCOL: Final = Subprotocol("afoot.link.1")
-WAIT_S: Final = 8.0
+WAIT_S: Final = 30.0
 Message = dict[str, Any]
 
 

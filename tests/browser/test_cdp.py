@@ -12,7 +12,7 @@ from afoot.providers.browser.cdp.wires import Wire
 from afoot.providers.browser.chromium import Chromium as Process
 from afoot.wire import link
 from tests.browser.chromium import Chromium
-from tests.browser.ear import Ear, listening, opened
+from tests.browser.ear import WAIT_S, Ear, listening, opened
 from tests.browser.page import Page
 from tests.browser.site import Site
 
@@ -219,7 +219,7 @@ async def test_the_pipe_of_a_browser_of_our_own_carries_the_same(site: Site) -> 
             return wire
 
         async with Cdp("pipe", dial, ear) as carrier:
-            await asyncio.wait_for(carrier.joined.wait(), 20)
+            await asyncio.wait_for(carrier.joined.wait(), WAIT_S)
             assert carrier.state.browser.startswith("Chrome/")
             tab = await ear.tab(lambda tab: tab.title == "Contract", "the tab")
             if tab.why == "reload":  # it had loaded before we came

@@ -10,7 +10,7 @@ from afoot.providers.browser.cdp.carrier import Cdp
 from afoot.providers.browser.cdp.wires import Wire
 from afoot.wire import link
 from tests.browser.chromium import Chromium, running
-from tests.browser.ear import Ear, listening, opened
+from tests.browser.ear import WAIT_S, Ear, listening, opened
 from tests.browser.site import Site
 
 RUN = "0123456789abcdef" * 2
@@ -102,7 +102,7 @@ async def test_a_browser_that_ends_is_told_at_once_and_found_again(site: Site) -
     with running("--headless=new") as first:
         places[0] = await asyncio.to_thread(lambda: first.endpoint)
         async with Cdp("the browser", dial, ear) as carrier:
-            await asyncio.wait_for(carrier.joined.wait(), 10)
+            await asyncio.wait_for(carrier.joined.wait(), WAIT_S)
             await opened(first, site.url("contract.html"))
             room = await ear.room("contract.html")
             await asyncio.to_thread(first.kill)
@@ -111,7 +111,7 @@ async def test_a_browser_that_ends_is_told_at_once_and_found_again(site: Site) -
             assert not carrier.send(link.Cancel(room.id, RUN))
             with running("--headless=new") as second:
                 places[0] = await asyncio.to_thread(lambda: second.endpoint)
-                await asyncio.wait_for(carrier.joined.wait(), 15)
+                await asyncio.wait_for(carrier.joined.wait(), WAIT_S)
                 await opened(second, site.url("contract.html"))
                 await ear.until(lambda: [one for one in ear.rooms().values() if one.id != room.id], "a room")
                 assert len(ear.hellos) == 2 and carrier.state.connected

@@ -39,10 +39,10 @@ class Tabs(Inner):
         cdp = Cdp(str(address), address.dial, self.browser, "contract")
         self._stack.callback(self.browser.close)
         await self._stack.enter_async_context(cdp)
-        await asyncio.wait_for(cdp.joined.wait(), 10)
+        await asyncio.wait_for(cdp.joined.wait(), 30)
         page = await asyncio.to_thread(self._chromium.open, self._site.url("contract.html"))
         self._stack.push_async_callback(asyncio.to_thread, page.close)
-        await until(lambda: {tool.name for tool in self.tools()} >= TOOLS - {"confirm"}, 10)
+        await until(lambda: {tool.name for tool in self.tools()} >= TOOLS - {"confirm"})
 
     async def close(self) -> None:
         """Close the page, and leave the browser."""

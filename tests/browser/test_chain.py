@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 from tests.browser.chain import Bench
+from tests.browser.chromium import until
 from tests.browser.linked import ONCE
 from tests.e2e.peer import text
 
@@ -45,12 +46,13 @@ def test_parallel_runs_of_one_tool_are_kept_apart(bench: Bench) -> None:
         assert call.seen[-1] == (5, 5, f"{tag} 5")
 
 
-# What `paced` does (idle limit 0.6 s, ceiling 2 s), which clock ends it, and after how long.
+# What `paced` does (idle limit 2 s, ceiling 5 s), which clock ends it, and after how long. Where much else
+# runs a page is late by more than a second, which is no silence.
 TABLE: Final[dict[str, tuple[list[float], str | None, float]]] = {
-    "silent": ([1.5], "idle", 0.6),
-    "reporting": ([0.4] * 4, None, 1.6),
-    "a gap": ([0.2, 0.2, 1.5], "idle", 1.0),
-    "for ever": ([0.3] * 20, "ceiling", 2.0),
+    "silent": ([9.0], "idle", 2.0),
+    "reporting": ([0.4] * 6, None, 2.4),
+    "a gap": ([0.4, 0.4, 9.0], "idle", 2.8),
+    "for ever": ([0.3] * 30, "ceiling", 5.0),
 }
 
 
@@ -61,7 +63,7 @@ def test_the_timeout_table(bench: Bench) -> None:
     ended: dict[str, float] = {}
     calls = {}
     for row, (pauses, _, _) in TABLE.items():
-        calls[row] = call = bench.call("paced", {"idle_s": 0.6, "left_s": 2.0}, pauses=pauses)
+        calls[row] = call = bench.call("paced", {"idle_s": 2.0, "left_s": 5.0}, pauses=pauses)
         call.future.add_done_callback(lambda _, row=row: ended.setdefault(row, time.monotonic()))
     for row, (_, clock, after_s) in TABLE.items():
         if clock is None:
@@ -69,7 +71,8 @@ def test_the_timeout_table(bench: Bench) -> None:
         else:
             told = calls[row].error()
             assert (told["category"], told["clock"]) == ("timeout", clock), row
-        assert after_s - 0.05 <= ended[row] - began < after_s + 1.0, row
+        until(lambda row=row: row in ended, "its time")  # which is noted after the waiting is over
+        assert after_s - 0.05 <= ended[row] - began < after_s + 4.0, row
 
 
 def test_a_timeout_aborts_the_run_in_the_page(bench: Bench) -> None:
@@ -83,7 +86,7 @@ def test_a_timeout_aborts_the_run_in_the_page(bench: Bench) -> None:
 @ONCE
 def test_a_heartbeat_keeps_a_page_tool_alive(bench: Bench) -> None:
     """C5: alive() re-arms the idle limit and is no report."""
-    call = bench.call("beating", {"idle_s": 0.8}, times=6, pause=0.3)
+    call = bench.call("beating", {"idle_s": 2.0}, times=8, pause=0.3)
     assert call.value() == "beaten"
     assert call.messages == []
 

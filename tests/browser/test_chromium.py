@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.browser.chromium import Chromium, running
+from tests.browser.chromium import Chromium, running, until
 from tests.browser.site import Site
 
 
@@ -62,7 +62,7 @@ def test_a_browser_ends_with_all_its_children() -> None:
         pid, profile = browser.pid, browser.profile
         assert os.getpgid(pid) == pid
         browser.kill()
-        assert not _living(pid)
+        until(lambda: not _living(pid), "the end of all of them")  # who is killed dies when it has its turn
         assert not profile.exists()
         with pytest.raises(ConnectionError):
             browser.call("Browser.getVersion")

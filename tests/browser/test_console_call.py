@@ -45,12 +45,13 @@ def heading(title: str) -> str:
     )
 
 
-def test_a_call_is_watched_live_to_its_end(asking: Console, page: Page) -> None:
+def test_a_call_is_watched_live_to_its_end(asking: Console, page: Page, tmp_path: Path) -> None:
     """V1, P9: bar and message move, then the result, the curve and the facts are there."""
-    call = asking.api.start("step", n=40, step_s=0.05)
+    call = asking.api.start("step", n=40, step_s=0.05, gate=str(tmp_path / "gate"))
     show(asking, page, call)
     bar = "Number(document.querySelector('main progress').getAttribute('value'))"
     first = page.until(bar)
+    (tmp_path / "gate").touch()
     page.until(f"{bar} > {first}")
     asking.api.ended(call)
     says(page, "40 of 40")
@@ -60,9 +61,9 @@ def test_a_call_is_watched_live_to_its_end(asking: Console, page: Page) -> None:
     page.until(f"{facts} === 'opened,started,finished,released'")
 
 
-def test_a_call_is_cancelled_with_a_reason(asking: Console, page: Page) -> None:
+def test_a_call_is_cancelled_with_a_reason(asking: Console, page: Page, tmp_path: Path) -> None:
     """X1: the words reach the call's end, and the page shows how far it got."""
-    call = asking.api.start("step", n=400, step_s=0.05)
+    call = asking.api.start("step", n=400, step_s=0.05, gate=str(tmp_path / "never"))
     show(asking, page, call)
     says(page, "of 400")
     click(page, "Cancel…")
@@ -175,7 +176,7 @@ def test_a_command_pasted_into_bash_makes_the_same_call(asking: Console, page: P
     own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-s"], input=line.encode(), env={**asking.gateway.environment, **own},
-        cwd=asking.gateway.folder, capture_output=True, timeout=20, check=False,
+        cwd=asking.gateway.folder, capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     newest = asking.api.get("/api/calls?tool=show&limit=1").body["calls"][0]

@@ -1,6 +1,7 @@
 """The console's live view in a real browser, on a real gateway: bubbles, trees, and what moves (V1)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,19 +25,20 @@ def console(served: Console) -> Iterator[Console]:
         served.api.post(f"/api/calls/{call['id']}/cancel", {})
 
 
-def test_a_call_is_watched_from_its_first_report_to_its_end(console: Console) -> None:
+def test_a_call_is_watched_from_its_first_report_to_its_end(console: Console, tmp_path: Path) -> None:
     """V1: state, bar, message, numbers, caller, approval; the bar moves by transform and has a text value."""
     page = console.open()
-    call = console.api.start("export_pages", n=40, step_s=0.05)
+    call = console.api.start("export_half", gate=str(tmp_path / "gate"))
     page.until(f"{at(call)}?.innerText.includes('running')")
     page.until(f"/page [1-9]/.test({at(call)}.querySelector('.message').innerText)")
     shown = page.evaluate(f"{at(call)}.innerText")
-    assert "export_pages" in shown and "for operator" in shown and "needs no approval" in shown
+    assert "export_half" in shown and "for operator" in shown and "needs no approval" in shown
     assert 0 < page.evaluate(f"{at(call)}.querySelector('progress').position") < 1
     text = page.evaluate(f"{at(call)}.querySelector('progress').getAttribute('aria-valuetext')")
-    assert " of 40, page " in text
+    assert " of 20, page " in text
     fill = page.evaluate(f"{at(call)}.querySelector('.fill').style.transform")
     assert fill.startswith("translateX(-")
+    (tmp_path / "gate").touch()
     page.until(f"{at(call)}?.innerText.includes('done')")
     assert page.evaluate(f"{at(call)}.querySelector('.fill').style.transform") == "translateX(0%)"
     assert page.evaluate(f"{at(call)}.querySelector('button').hidden")
@@ -109,8 +111,8 @@ def test_what_a_tool_says_is_only_ever_text(console: Console) -> None:
 def test_a_wide_tree_is_one_line_until_it_is_opened(console: Console) -> None:
     """V1, P8: 500 calls below one are a count; opened, they come by fifties, and the address knows it."""
     page = console.open()
-    call = console.api.start("survey", width=500, depth=1, leaf_s=25)
-    page.until(f"{at(call)}?.querySelector('.fold')?.innerText.startsWith('500 below')", 20)
+    call = console.api.start("survey", width=500, depth=1, leaf_s=600)
+    page.until(f"{at(call)}?.querySelector('.fold')?.innerText.startsWith('500 below')", 60)
     assert page.evaluate("document.querySelectorAll('.bubble').length") == 1
     page.evaluate(f"{at(call)}.querySelector('.fold').click()")
     page.until("document.querySelectorAll('.below .bubble').length === 50")
@@ -125,7 +127,7 @@ def test_a_deep_tree_is_opened_step_by_step(console: Console) -> None:
     """V1, P8: ten deep, at phone width, nothing is cut off sideways."""
     page = console.open()
     size(page, 360, 800)
-    call = console.api.start("survey", width=1, depth=10, leaf_s=20)
+    call = console.api.start("survey", width=1, depth=10, leaf_s=600)
     page.until(f"!!{at(call)}?.querySelector('.fold')")
     for deep in range(1, 11):
         page.until(f"document.querySelectorAll('.fold').length >= {deep}")
@@ -136,7 +138,7 @@ def test_a_deep_tree_is_opened_step_by_step(console: Console) -> None:
 
 def test_a_tree_that_grew_before_we_came_is_found_whole(console: Console) -> None:
     """V1, P8: a snapshot says which call is below which."""
-    call = console.api.start("survey", width=3, depth=1, leaf_s=20)
+    call = console.api.start("survey", width=3, depth=1, leaf_s=600)
     until(lambda: len(console.api.get("/api/calls?state=running").body["calls"]) == 4, "the calls below it")
     page = console.open(f"/live?open={call}")
     page.until("document.querySelectorAll('.below .bubble').length === 3")

@@ -147,7 +147,7 @@ def test_a_secret_is_a_variable_of_the_command(asking: Console, page: Page) -> N
     for secret in ("", SECRET):
         done = subprocess.run(
             ["bash", "-s"], input=line.encode(), env=common | {"MY_PASSWORD": secret},
-            capture_output=True, timeout=20, check=False,
+            capture_output=True, timeout=60, check=False,
         )  # fmt: skip
         assert (done.returncode == 0) == bool(secret), done.stderr
     newest = asking.api.get("/api/calls?tool=log_in&limit=1").body["calls"][0]

@@ -111,15 +111,16 @@ def test_history_is_searched_and_filtered_and_the_address_says_how(console: Cons
     assert page.evaluate("odd") == []
 
 
-def test_a_call_that_lives_moves_on_in_the_history(console: Console) -> None:
+def test_a_call_that_lives_moves_on_in_the_history(console: Console, tmp_path: Path) -> None:
     """V1: its newest values, then its end, in the line it has; what came later waits behind a button."""
-    call = console.api.start("export_pages", n=60, step_s=0.05)
+    call = console.api.start("export_half", gate=str(tmp_path / "gate"))
     page = console.open("/history?state=live")
     row = f"{ROWS}.find((row) => row.innerHTML.includes('{call}'))"
-    page.until(f"/[1-9]\\d* of 60, page/.test({row}?.innerText)")
+    page.until(f"/[1-9]\\d* of 20, page/.test({row}?.innerText)")
     later = console.api.start("wait_for_index")
     page.until("document.querySelector('.newer')?.innerText === '1 newer call: show'")
     assert page.evaluate(f"{ROWS}.length") == 1
+    (tmp_path / "gate").touch()
     page.until(f"{row}.dataset.kind === 'ok' && {row}.innerText.includes('done')")
     page.evaluate("document.querySelector('.newer').click()")
     page.until(f"JSON.stringify({IDS}) === '[\"{later}\"]'")

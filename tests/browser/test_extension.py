@@ -115,9 +115,10 @@ def test_a_withdrawn_tool_is_offered_no_more(bench: Bench) -> None:
 
 def test_the_page_and_an_agent_run_a_tool_at_once(bench: Bench) -> None:
     """B4: the page's monitor hears its own run, the agent its own; the ids differ."""
-    call = bench.call("count", n=6, pause=0.1, tag="agent").until_said("agent 1")
+    call = bench.call("count", n=10_000, pause=0.1, tag="agent").until_said("agent 1")
     mine = bench.page.evaluate("runMonitored('count', {n: 4, pause: 0.1, tag: 'mine'})")
-    assert call.value() == {"counted": 6, "tag": "agent"}
+    bench.page.evaluate("enough = 'agent'")
+    assert call.value()["tag"] == "agent"
     assert mine["heard"] == [f"mine {n}" for n in range(1, 5)]
     assert mine["given"] == {"counted": 4, "tag": "mine"}
     assert mine["id"] in mine["ids"] and len(mine["ids"]) == 2

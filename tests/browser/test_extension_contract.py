@@ -55,10 +55,10 @@ class Tabs(Inner):
         self._stack.push_async_callback(
             asyncio.to_thread, self._chromium.call, "Extensions.uninstall", {"id": loaded}
         )
-        await until(lambda: self.browser.browser_views(), 10)
+        await until(lambda: self.browser.browser_views())
         page = await asyncio.to_thread(self._chromium.open, self._site.url("contract.html"))
         self._stack.push_async_callback(asyncio.to_thread, page.close)
-        await until(lambda: {tool.name for tool in self.tools()} >= TOOLS - {"confirm"}, 10)
+        await until(lambda: {tool.name for tool in self.tools()} >= TOOLS - {"confirm"})
 
     async def close(self) -> None:
         """Take all of it down."""

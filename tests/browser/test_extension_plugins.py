@@ -104,7 +104,7 @@ def test_a_tab_that_was_open_before_the_plugin_gets_it(plugged: Chain) -> None:
     opened(plugged)
     running = call(plugged, "count", n=60).until_said("plugin 1")
     write(plugged.gateway.folder.parent / "plug", "two")
-    until(lambda: "two" in str(call(plugged, "count", n=1).result().content), "the new code", 20)
+    until(lambda: "two" in str(call(plugged, "count", n=1).result().content), "the new code")
     assert running.value() == {"counted": 60, "by": "one"}
 
 

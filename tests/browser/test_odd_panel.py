@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.browser.chromium import until
+from tests.browser.console import start_clock, stop_clock
 from tests.browser.counterpart import LOST, Joined
 from tests.browser.page import Page
 from tests.browser.test_panel import CALL, QUESTION, link, one, panel, press, show, text
@@ -40,6 +41,7 @@ def test_a_second_click_approves_nothing_that_came_under_it(link: Joined, panel:
         return bool(answers(link, mark))
 
     until(decided, "the first click that counts")
+    stop_clock(panel)
     show(link, questions=[SECOND])
     panel.until("document.querySelector('.question h3').innerText === 'Run shop_wipe?'")
     assert panel.evaluate(WHERE) == pytest.approx(at)
@@ -47,6 +49,7 @@ def test_a_second_click_approves_nothing_that_came_under_it(link: Joined, panel:
     click(panel, at)
     panel.evaluate("document.querySelector('.question').isConnected")
     assert [said["question"] for said in answers(link, mark)] == [QUESTION["id"]]
+    start_clock(panel)
     until(lambda: decided() and len(answers(link, mark)) == 2, "a click after a moment")
 
 

@@ -77,9 +77,7 @@ def test_a_prerendered_page_is_not_offered_until_it_is_shown(tmp_path: Path, sit
     began, address = len(site.seen), {"url": site.url("before.html", host="ahead.localhost")}
     with running("--headless=new", NATIVE) as browser, linking(tmp_path, browser, site) as chain:
         target = browser.call("Target.createTarget", address)["targetId"]
-        until(
-            lambda: "/ready.json" in [one.path for one in site.seen[began:]], "the page to be ready ahead", 25
-        )
+        until(lambda: "/ready.json" in [one.path for one in site.seen[began:]], "the page to be ready ahead")
         bench = Bench(chain, browser.attach(target), "ahead.localhost")
         assert bench.offered() == {}
         site.pages["go.json"] = "{}"

@@ -86,7 +86,7 @@ def test_a_server_on_the_gateways_port_learns_nothing(chain: Chain, manner: str)
     chain.gateway.kill()
     try:
         with squatting(port, manner) as squatter:
-            assert squatter.left.wait(12), "the extension stays"
+            assert squatter.left.wait(40), "the extension stays"
             [proof] = squatter.heard[:1]
             assert json.loads(proof)["method"] == "link.proof"
             assert all(json.loads(text)["method"] == "link.proof" for text in squatter.heard)

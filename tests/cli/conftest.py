@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.gateway import Gateway, serving
 from tests.serve.api import Api
 
-LIMIT_S: Final = 20.0
+LIMIT_S: Final = 45.0
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -143,7 +143,8 @@ class Desk:
         """The output of the block before; `…` stands for anything, alone in a line for any lines."""
         wanted = ""
         for line in self._beside.addressed(block.text).splitlines():
-            any_text = ".*".join(re.escape(part) for part in line.rstrip().split("…"))
+            # A number at the beginning may be longer, where the machine was busy, and stand further left.
+            any_text = ".*".join(re.escape(part) for part in re.sub("^ +(?=…)", "", line.rstrip()).split("…"))
             wanted += "(?:.*\n)*?" if line.strip() == "…" else f"{any_text}[ ]*\n"
         assert re.fullmatch(wanted, self._printed), f"{block.where}: it printed\n{self._printed}"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.desk import Desk
 from tests.docs.page import blocks, pages
 
-pytestmark = pytest.mark.timeout(120)  # a page starts many programs; each block has a limit of its own
+pytestmark = pytest.mark.timeout(240)  # a page starts many programs; each block has a limit of its own
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 
 TOOLS: Final = Path(__file__).parent / "tools.py"
 DANGEROUS: Final = TOOLS.with_name("dangerous.py")
-START_S: Final = 20.0
-STOP_S: Final = 15.0
+START_S: Final = 45.0
+STOP_S: Final = 30.0
 T = TypeVar("T")
 
 
@@ -111,7 +111,7 @@ class Gateway:
         until(lambda: any(line.startswith(text) for line in self.marks(tag)), f"{tag}: {text}")
 
 
-def until(happened: Callable[[], T], what: str, limit_s: float = 8.0) -> T:
+def until(happened: Callable[[], T], what: str, limit_s: float = 20.0) -> T:
     """Wait until something is true, and give it; fails when the time is over."""
     end = time.monotonic() + limit_s
     while not (found := happened()):

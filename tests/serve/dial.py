@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 from afoot.providers.browser.folder import shipped
 from afoot.wire.link import SUBPROTOCOL
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 ORIGIN = shipped().origin
 
 

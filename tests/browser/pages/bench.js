@@ -72,11 +72,12 @@
     count: {
       inputSchema: object({ n: { type: "integer" }, pause: number, tag: string }, ["n"]),
       async execute({ n, pause = 0, tag = "count" }, { reportProgress }) {
-        for (let i = 1; i <= n; i++) {
-          reportProgress({ progress: i, total: n, message: `${tag} ${i}` });
+        let i = 0;
+        while (i < n && window.enough !== tag) {
+          reportProgress({ progress: ++i, total: n, message: `${tag} ${i}` });
           if (pause) await sleep(pause);
         }
-        return { counted: n, tag };
+        return { counted: i, tag };
       },
     },
     echo: {
@@ -114,19 +115,21 @@
     flood: {
       inputSchema: object({ n: { type: "integer" } }, ["n"]),
       execute({ n }, { reportProgress }) {
+        const began = performance.now();
         for (let i = 1; i <= n; i++) reportProgress({ progress: i, total: n, message: `drop ${i}` });
-        return { flooded: n };
+        return { ms: performance.now() - began };
       },
     },
     drip: {
       description: "floods, letting the page breathe now and then",
       inputSchema: object({ n: { type: "integer" } }, ["n"]),
       async execute({ n }, { reportProgress }) {
+        const began = performance.now();
         for (let i = 1; i <= n; i++) {
           reportProgress({ progress: i, total: n });
           if (i % 500 === 0) await sleep(0);
         }
-        return { dripped: n };
+        return { ms: performance.now() - began };
       },
     },
     block: {
