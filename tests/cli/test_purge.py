@@ -1,8 +1,10 @@
 """`afoot purge` and `export`, with a gateway and without one."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Run, program
@@ -90,3 +92,25 @@ def test_an_export_that_finds_no_room_says_so(gateway: Gateway, api: Api) -> Non
             timeout=30, check=False, env=gateway.environment,
         )  # fmt: skip
     assert done.returncode == 1 and "not all: No space left" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_damaged_call_costs_no_other_and_can_go(gateway: Gateway, lone: dict[str, str]) -> None:
+    """H6: an export tells all others and says that it is not all; then that call goes by its name."""
+    with serving(gateway.folder / "damaged") as other:
+        api = Api(other)
+        calls = [api.ended(api.start("add", a=n, b=1))["id"] for n in range(4)]
+        other.stop()
+        for spoiled, environment, where in (
+            (calls[1], lone, ("--store", str(other.store))),
+            (calls[2], other.environment, ()),
+        ):
+            with closing(sqlite3.connect(other.store)) as db, db:
+                db.execute("UPDATE facts SET body = '[{rubbish' WHERE call = ?", (spoiled,))
+            if not where:
+                other.start()
+            told = program(("export", *where), environment)
+            assert told.returncode in (5, 6) and (spoiled in told.stderr or spoiled in other.said())
+            assert {json.loads(line)["call"] for line in told.stdout.splitlines()} == {*calls} - {spoiled}
+            assert program(("purge", "--call", spoiled[-8:], *where), environment).returncode == 0
+            calls.remove(spoiled)
+            assert program(("export", *where), environment).returncode == 0

@@ -21,6 +21,7 @@ def tool(seconds: float, contents: int = 0) -> Body:
     async def body(run: Run) -> str:
         for n in range(contents):
             run.content(Report(n, message="content"))
+            run.report(n, None, "said")
         await asyncio.sleep(seconds)
         return "done"
 
@@ -217,7 +218,7 @@ async def test_a_call_that_fell_out_of_the_ring_leaves_no_fragment(monkeypatch: 
         await over(engine, live)
         await asyncio.sleep(5)
         assert await journal.facts(live.call.id) == []
-        assert await journal.find(Query()) == []
+        assert await journal.find(Query()) == [] == await journal.samples(live.call.id)
         assert not engine.recorder._forgotten
     assert live.call.end and live.call.end.outcome == "ok"
 

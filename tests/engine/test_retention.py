@@ -9,12 +9,12 @@ from msgspec import Raw
 from afoot.config import Settings
 from afoot.core.ports import Purge, Query, Run
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.retention import DAY_S, LOOK_S, Retention, purge, rules
+from afoot.engine.retention import DAY_S, LOOK_S, Living, Retention, purge, rules
 from afoot.engine.submission import Claim
 from afoot.errors import StoreError
 from afoot.store.memory import MemoryJournal
 from afoot.tables import Retain
-from tests.engine.double import engine_of, over
+from tests.engine.double import Journalist, engine_of, kinds, over
 
 
 async def works(run: Run) -> str:
@@ -97,6 +97,30 @@ async def test_a_call_that_begins_while_a_purge_goes_on_is_spared_too() -> None:
         await over(engine, later)
         assert await purge(engine.journal, rule) == 1
         assert await ids(engine) == [later.call.id]
+
+
+async def test_a_call_of_which_facts_wait_in_memory_is_spared() -> None:
+    """H6, H1: written once it has gone, they would be a call without a beginning."""
+
+    async def stubborn(run: Run) -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        await asyncio.sleep(2)
+        return ""
+
+    journal = Journalist()
+    async with engine_of(stubborn, journal=journal) as engine:
+        live = engine.submit(Submission("tool", ceiling_s=10))
+        await asyncio.sleep(11)
+        journal.failing = True
+        await over(engine, live)
+        assert (await kinds(journal, live.call.id))[-1] == "Finished" and engine.recorder.unrecorded
+        rule = Purge(keep=0, spare=Living(engine))
+        assert await purge(journal, rule) == 0
+        journal.failing = False
+        await asyncio.sleep(2)
+        assert engine.recorder.unrecorded == 0 and await purge(journal, rule) == 1
+        assert await journal.since(0) == []
 
 
 @pytest.mark.parametrize("claim", [Claim(task=True), Claim(key="k")], ids=["a task", "a key"])

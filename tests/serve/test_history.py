@@ -1,12 +1,13 @@
 """The history as a whole over the API: what goes, and all of it as lines."""
 
 import json
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from tests.e2e.gateway import until
-from tests.serve.api import Api
+from tests.serve.api import Api, Recorder
 
 
 def exported(api: Api, query: str = "") -> list[dict[str, Any]]:
@@ -91,3 +92,25 @@ def test_a_watcher_goes_on_after_a_purge(api: Api) -> None:
     with api.stream("/api/events", **{"last-event-id": f"{before['epoch']}:{before['pos']}"}) as events:
         event = next(events)
         assert event.event == "changes" and json.loads(event.data)["facts"][0]["call"] == again
+
+
+def test_a_watcher_sees_the_end_of_a_call_that_is_purged_at_once(api: Api) -> None:
+    """H2, H6: before its next frame; else the call would run for ever on somebody's screen."""
+    done = Event()
+
+    def keep_purging() -> None:
+        while not done.is_set():
+            api.post("/api/purge", {"everything": True})
+
+    purging = Thread(target=keep_purging)
+    with Recorder(api, "/api/events") as watcher:
+        until(lambda: watcher.events, "the snapshot")
+        purging.start()
+        try:
+            calls = [api.start("add", a=n, b=1) for n in range(30)]
+            until(lambda: {(call, 4) for call in calls} <= set(watcher.facts), "the end of each")
+        finally:
+            done.set()
+            purging.join()
+        seen = [fact for fact in watcher.facts if fact[0] in calls]
+    assert sorted(seen) == sorted((call, seq) for call in calls for seq in (1, 2, 3, 4))

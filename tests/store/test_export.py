@@ -1,10 +1,17 @@
 """The history as lines of JSON."""
 
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
 
 from afoot.core.facts import Finished, Started
 from afoot.core.ports import Journal, Purge
+from afoot.errors import StoreError
 from afoot.store import export
+from afoot.store.sqlite import SqliteJournal
 from tests.store.conftest import Opener
 from tests.store.contract_purge import lived, over
 from tests.store.sample import entries, opened, write
@@ -60,3 +67,30 @@ async def test_no_call_is_missing_or_told_twice_where_pages_meet(opener: Opener)
         await write(journal, *first, *life)
         lines = await told(journal)
         assert sorted(str(one["call"]) for one in lines) == calls
+
+
+async def test_a_large_call_comes_in_pieces(opener: Opener) -> None:
+    """H6: so that a slow reader is not taken for none, and nobody else waits while it is encoded."""
+    async with opener() as journal:
+        large = b'"%s"' % (b"x" * 3 * export.PIECE)
+        await lived(journal, over("a", 1.0), opened(1.0, large))
+        pieces = [piece async for piece in export.lines(journal)]
+        assert [len(piece) for piece in pieces[:3]] == [export.PIECE] * 3 and len(pieces) == 4
+        first, *_ = b"".join(pieces).splitlines()
+        assert json.loads(first)["fact"]["arguments"] == json.loads(large)
+
+
+async def test_a_damaged_call_costs_no_other(tmp_path: Path) -> None:
+    """H6: all others are told, then which is not."""
+    path, text = tmp_path / "history.db", b""
+    async with SqliteJournal(path) as journal:
+        for n in range(5):
+            await lived(journal, over(f"c{n}", float(n)))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE facts SET body = '[{rubbish' WHERE call = 'c2'")
+    async with SqliteJournal(path) as journal:
+        pieces = export.lines(journal)
+        with pytest.raises(StoreError, match="nothing is told of 1 calls, all of the others: c2"):
+            while True:
+                text += await anext(pieces)
+        assert {json.loads(line)["call"] for line in text.splitlines()} == {"c0", "c1", "c3", "c4"}

@@ -130,6 +130,30 @@ async def test_a_purge_that_fails_costs_no_fact(tmp_path: Path, monkeypatch: pyt
         assert len(await journal.since(4)) == written >= 1
 
 
+async def test_a_purge_for_which_the_list_cannot_be_written_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H6: a call that is not in the list yet would stay, as if there were none."""
+    monkeypatch.setattr("afoot.store.sqlite._BUSY_MS", 10)
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        await lived(journal, over("a", 1.0))
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreError, match="another program is writing"):
+                await journal.purge(Purge(calls=["a"]))
+        assert await journal.purge(Purge(calls=["a"])) == 1
+
+
+async def test_of_two_purges_at_once_each_counts_what_went_by_it(tmp_path: Path) -> None:
+    """H6: by a person and by itself, say."""
+    async with SqliteJournal(tmp_path / "history.db") as journal:
+        for n in range(450):
+            await lived(journal, over(f"c{n:03}", float(n)))
+        went = await asyncio.gather(purged(journal, Purge(keep=0)), purged(journal, Purge(before=1e9)))
+        assert sum(went) == 450
+
+
 async def test_a_damaged_call_goes_like_any_other(tmp_path: Path) -> None:
     """H6: it stops neither its own end nor that of those behind it."""
     path = tmp_path / "history.db"

@@ -112,6 +112,16 @@ async def test_a_small_batch_is_done_at_once_and_a_large_one_later(tmp_path: Pat
         assert [entry.call for _, entry in await journal.since(0)] == ["a", "b", "c", "d"]
 
 
+async def test_much_together_does_not_hold_up_the_loop_either(tmp_path: Path) -> None:
+    """H1: as what waited in memory while a disk was full."""
+    async with SqliteJournal(tmp_path / "history.db") as journal:
+        medium = opened(1.0, b'"%s"' % (b"x" * 30_000))
+        done = journal.write(batch(*[one for n in range(40) for one in entries(f"c{n}", [medium])]))
+        assert done is not None
+        await done
+        assert len(await journal.since(0)) == 40
+
+
 async def test_full_durability_syncs_every_batch(tmp_path: Path) -> None:
     """H1: with durable="full" each batch goes through the thread and to the disk."""
     async with SqliteJournal(tmp_path / "history.db", "full") as journal:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from math import inf
@@ -80,7 +81,9 @@ def _pieces(response: HTTPResponse) -> Iterator[bytes]:
         while piece := response.read1(CHUNK):
             yield piece
     except (HTTPException, OSError):
-        raise Stop(LOST, "the gateway broke off: what was printed is not all") from None
+        raise Stop(
+            LOST, "the gateway broke off, and its log may say why: what was printed is not all"
+        ) from None
 
 
 def _purge_file(store: Path, given: dict[str, Any]) -> int:
@@ -115,10 +118,12 @@ def _export_file(store: Path, call: str) -> int:
 
 async def _meant(journal: "Journal", name: str) -> str:
     """The call of this id, or the only one whose id begins or ends so; raises Stop."""
+    from afoot.errors import StoreError
     from afoot.store.alike import alike, choose
 
-    if await journal.facts(name):
-        return name
+    with suppress(StoreError):  # it cannot be read, and the list has it
+        if await journal.facts(name):
+            return name
     fitting = await alike(journal, name, await journal.unfinished())
     if len(fitting) != 1:
         raise Stop(USAGE, choose(name, fitting) if fitting else f"unknown call {name!r}")

@@ -214,11 +214,12 @@ class Recorder:
             for one in batch.entries
             if one.call not in fell or (fell[one.call] and type(one.fact) is Finished)
         ]
+        samples = [one for one in batch.samples if fell.get(one.call, True)]
         rows = {call: row for call, row in batch.rows.items() if fell.get(call, True)}
         for entry in batch.entries:
             if type(entry.fact) is Released:
                 fell.pop(entry.call, None)
-        return Batch(kept, batch.samples, rows)
+        return Batch(kept, samples, rows)
 
     def _recover(self) -> None:
         self._retry = None

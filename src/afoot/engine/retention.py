@@ -65,13 +65,18 @@ def catch_up(engine: Engine) -> None:
 
 
 class Living(Set[str]):
-    """The calls that live, whenever it is looked: a purge may take long, and meanwhile they come and go."""
+    """The calls that live, whenever it is looked: a purge may take long, and meanwhile they come and go.
+
+    One of which facts wait in memory is among them: written once it has gone, they would be all of it.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def __contains__(self, call: object) -> bool:
-        return isinstance(call, str) and call in self._engine
+        if not isinstance(call, str):
+            return False
+        return call in self._engine or bool(self._engine.recorder.kept(call, 0))
 
     def __iter__(self) -> Iterator[str]:
         return (live.call.id for live in self._engine.calls())

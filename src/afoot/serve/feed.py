@@ -109,7 +109,7 @@ class _Feed:
             str, tuple[float, Outlook]
         ] = {}  # by call: what it knows to be expected, and since when
         self._ended: list[Live] = []  # since the last frame: their last readings are due
-        self._unrecorded: deque[Entry] = deque(maxlen=KEPT)  # facts that the journal cannot have yet
+        self._unrecorded: deque[Entry] = deque(maxlen=KEPT)  # facts that the journal may not have
         self._quiet_since = self._engine.clock.now()
 
     async def begin(self, last: str) -> None:
@@ -180,22 +180,29 @@ class _Feed:
         return sse.frame(encode(changes), "changes", place)
 
     async def _facts(self) -> list[Entry]:
-        """The facts behind our position; while the journal is away, those that only memory has."""
+        """The facts behind our position; then those that only memory has.
+
+        The journal may be away, or a call was purged as soon as it had ended: it would never end here.
+        """
         self._unrecorded.extend(self.watcher.take())
         try:
             found = await self._engine.journal.since(self._pos, PAGE)
         except StoreError:
             found = list[tuple[int, Entry]]()
+            if self._engine.recorder.degraded is None:
+                return []  # memory may have less than it will have
         if found:
             self._pos = found[-1][0]
         entries = [entry for _, entry in found]
         if len(entries) == PAGE:
             self._bell.ring()
             return entries
-        if self._engine.recorder.degraded is not None:
-            entries += self._unrecorded
-        elif len(self._sent) > 2 * len(self._engine.calls()) + PAGE:
-            self._sent = {call: seq for call, seq in self._sent.items() if call in self._engine}
+        entries += self._unrecorded
+        if self._engine.recorder.degraded is None and len(self._sent) > 2 * len(self._engine.calls()) + PAGE:
+            due = {entry.call for entry in (*self._unrecorded, *self.watcher.entries)}
+            self._sent = {
+                call: seq for call, seq in self._sent.items() if call in due or call in self._engine
+            }
         self._unrecorded.clear()
         return entries
 

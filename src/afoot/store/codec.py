@@ -10,6 +10,7 @@ from afoot.core.facts import NOTHING, Entry, Fact, Reading, Sample
 from afoot.errors import StoreError
 
 LARGE = 64 * 1024  # a body over this is not written on the loop
+MUCH = 1024 * 1024  # nor are bodies that are more together, as after a disk was full
 
 FactColumns = tuple[int, str, int, bytes]  # of a stretch: facts of one call, written together
 SampleColumns = tuple[str, int, int, bytes]

@@ -12,7 +12,7 @@ from afoot.core.ports import Purge
 from afoot.store import codec
 from afoot.store.schema import PAGE
 
-STEP = 50  # calls that go in one transaction, so that nobody who writes waits long
+STEP = 200  # calls that go in one transaction: more, and who writes waits long; less, and looking is dear
 BYTES = 8 * 1024 * 1024  # that go in one, unless one call has more
 LOOKED = 10_000  # calls that are looked at for one; if all of these are spared, none goes
 PAGES = 1024  # given back to the file system after each, besides those that it freed

@@ -64,6 +64,7 @@ class SqliteJournal:
         self._waiting = 0  # batches in the hands of the thread, as the loop knows
         self._is_broken = False  # one of these failed, so those behind it must fail too
         self._has_shrunk = False  # by the last step of a purge
+        self._purging = asyncio.Lock()  # two at once would count the same calls
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -111,21 +112,22 @@ class SqliteJournal:
 
     async def find(self, query: Query) -> list[Row]:
         """The calls that fit, newest first, at most 1,000."""
-        await self._list()
+        await self._try_to_list()
         return await self._read(lambda db: search.found(db, query))
 
     async def children(self, call: str) -> tuple[int, int]:
         """How many calls that are over a call has made, and how many of them did not end well."""
-        await self._list()
+        await self._try_to_list()
         return await self._read(lambda db: search.children(db, call))
 
     async def purge(self, rule: Purge) -> int:
         """Take out some of the calls that are to go, all of it off the loop; raises StoreError."""
-        await self._list()
-        gone = await self._read(lambda db: purging.meant(db, rule))
-        if gone:
-            await self._hand_over(lambda db: purging.remove(db, gone, self.position), is_batch=False)
-            self._grown += 8 * PAGE * len(gone) + 2 * sum(one.size for one in gone)
+        async with self._purging:
+            await self._list()
+            gone = await self._read(lambda db: purging.meant(db, rule))
+            if gone:
+                await self._hand_over(lambda db: purging.remove(db, gone, self.position), is_batch=False)
+                self._grown += 8 * PAGE * len(gone) + 2 * sum(one.size for one in gone)
         # The file gets smaller only when its log is moved.
         if self._grown >= self._checkpointer.growth or (self._has_shrunk and not gone):
             self._grown = self._checkpointer.wake()
@@ -133,12 +135,16 @@ class SqliteJournal:
         return len(gone)
 
     async def _list(self) -> None:
-        """Write the rows that wait for the next lot; what cannot be can still be read up to here."""
+        """Write the rows that wait for the next lot; raises StoreError."""
+        if self._rows and not self._is_closed:
+            done = self.write(Batch(), lists=True)
+            if done is not None:
+                await done
+
+    async def _try_to_list(self) -> None:
+        """The same for who only reads: what cannot be listed can still be read up to here."""
         with suppress(StoreError):
-            if self._rows and not self._is_closed:
-                done = self.write(Batch(), lists=True)
-                if done is not None:
-                    await done
+            await self._list()
 
     async def unfinished(self) -> list[str]:
         """The calls whose end is not recorded, the oldest first."""
@@ -148,7 +154,7 @@ class SqliteJournal:
         """Write what is waiting, move the log into the file, let go of it. A second time nothing happens."""
         if self._is_closed:
             return
-        await self._list()
+        await self._try_to_list()
         self._is_closed = True
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._read_thread, self._close_reader)
@@ -291,4 +297,4 @@ def _encoded(batch: Batch) -> codec.Encoded:
     for row in batch.rows.values():
         _ = row.message and row.message.encode()  # the only text in a row that stands in no fact
     rows = [(row.id, astuple(row)) for row in batch.rows.values()]
-    return codec.Encoded(facts, samples, rows, opened, ended, size, is_large)
+    return codec.Encoded(facts, samples, rows, opened, ended, size, is_large or size > codec.MUCH)
