@@ -240,6 +240,17 @@ def test_a_reader_that_has_enough_is_no_error(gateway: Gateway) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_error(gateway: Gateway, closed: str) -> None:
+    """V2: `afoot tools >&-`, as those start it who have no terminal."""
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m afoot tools --json {closed}"],
+        env=gateway.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.stdout == "") == (">&-" in closed.replace("2>&-", ""))
+
+
 def test_an_unknown_command_names_the_nearest(lone: dict[str, str]) -> None:
     """E5: wrong usage, exit 2, on stderr."""
     done = program(("stauts",), lone)

@@ -31,6 +31,7 @@ class Stop(Exception):
 
 def ending(run: Callable[[list[str]], int], words: list[str]) -> int:
     """Run a command and give its exit code; every error raised on purpose is one line."""
+    _reopen()
     try:
         code = run(words)
         sys.stdout.flush()
@@ -45,6 +46,13 @@ def ending(run: Callable[[list[str]], int], words: list[str]) -> int:
         # Whoever read has enough. Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+
+
+def _reopen() -> None:
+    """Have all three streams, also where one was closed: its number would go to the next file opened."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _told(stop: Stop, words: list[str]) -> int:
