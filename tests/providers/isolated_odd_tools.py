@@ -27,6 +27,14 @@ class Mute(Exception):
         raise RuntimeError("no words")
 
 
+class Unnoted(Exception):
+    """What was said besides cannot be read."""
+
+    @property
+    def __notes__(self) -> list[str]:  # pyrefly: ignore[bad-override]
+        raise RuntimeError("no notes")
+
+
 class ArrayMemoryError(MemoryError):
     """As libraries of numbers have it."""
 
@@ -38,6 +46,8 @@ def raises(what: str) -> None:
         "no text": OSError("cannot read " + os.fsdecode(b"/nowhere/\xff")),
         "no words": Mute(),
         "odd fields": ToolError(ValueError("inside"), code=404),  # pyrefly: ignore[bad-argument-type]
+        "no notes": Unnoted("said"),
+        "no line": SyntaxError("odd", ("file", 1, 2, 5)),  # pyrefly: ignore[no-matching-overload]
         "interrupt": KeyboardInterrupt("typed"),
         "no memory": ArrayMemoryError("8 GB"),
     }
@@ -63,6 +73,14 @@ def opens() -> None:
     files = []
     while True:
         files.append(open(os.devnull))
+
+
+@afoot.tool(isolate=True, memory=300_000_000)
+def threads(n: int) -> None:
+    """More threads than it has memory for."""
+    rest = threading.Event()
+    for _ in range(n):
+        threading.Thread(target=rest.wait, daemon=True).start()
 
 
 @afoot.tool(isolate=True, cpu=float("inf"))

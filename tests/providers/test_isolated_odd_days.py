@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from afoot.config import Settings
 from afoot.core.call import Call
 from afoot.core.facts import Logged, Reading
 from afoot.providers.isolated import processes
+from afoot.providers.isolated.worker import Worker
 from tests.providers.double import text_of
 from tests.providers.isolation import PATIENCE_S, below_here, command, happens, is_dead
 
@@ -51,6 +53,8 @@ def told(call: Call) -> str:
         ("no text", "cannot read /nowhere/"),
         ("no words", "Mute"),
         ("odd fields", "404: inside"),
+        ("no notes", "Unnoted: said"),
+        ("no line", "SyntaxError: odd"),
         ("interrupt", "KeyboardInterrupt: typed"),
         ("no memory", "raise memory_bytes"),
     ],
@@ -73,6 +77,14 @@ async def test_a_tool_that_opens_too_many_files_is_told_the_setting() -> None:
     async with odd() as gateway:
         assert "may have 30: raise open_files" in await said(gateway, "opens")
         assert await said(gateway, "unlimited") == "done"
+
+
+async def test_a_tool_that_starts_too_many_threads_is_told_the_setting() -> None:
+    """G1: their stacks are memory, though nobody says so."""
+    async with odd() as gateway:
+        assert "new thread; it may need more memory (raise memory_bytes)" in await said(
+            gateway, "threads", n=5000
+        )
 
 
 async def test_a_cancel_that_comes_with_the_call_is_heard() -> None:
@@ -148,6 +160,20 @@ async def test_the_last_of_a_flood_from_below_arrives() -> None:
     async with odd() as gateway:
         call = await gateway.call("floods_from_below", {"n": 3000})
         assert call.latest is not None and call.latest.progress == 3000 and call.latest.message
+
+
+class Flood:
+    """A socket on which there is always one more report."""
+
+    def recv(self, most: int) -> bytes:
+        """One of them."""
+        return b'[1,2,"more"]'
+
+
+async def test_a_flood_from_below_keeps_nobody_else_waiting() -> None:
+    """P5, X1: after some of them others have their turn, a cancel too."""
+    loop = asyncio.get_running_loop()
+    Worker([], loop, cast(socket.socket, Flood())).relay()
 
 
 async def test_a_report_from_below_may_have_numbers_of_any_type() -> None:

@@ -26,6 +26,26 @@ if not os.fork():
 time.sleep(600)
 """
 
+# Enough descriptors for one pipe, and not for two.
+FEW = """
+import os, resource
+from afoot.providers.isolated.output import Output
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+def free():
+    taken = []
+    try:
+        while True:
+            taken.append(os.dup(0))
+    except OSError:
+        return taken
+for number in free()[-3:]:
+    os.close(number)
+try:
+    Output()
+except OSError:
+    print(len(free()))
+"""
+
 
 @pytest.fixture(params=[True, False], ids=["with lists", "without"])
 def root(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
@@ -70,6 +90,29 @@ def test_memory_that_is_shared_counts_once_before_anybody_is_killed_for_it(root:
     """G1: two that share fifty megabytes do not have a hundred."""
     happens("one is over", root, 2)  # while it ends, its share is nobody's
     assert processes.is_beyond(root, 40_000_000) and not processes.is_beyond(root, 100_000_000)
+
+
+def test_a_system_that_lets_nobody_choose_a_processor_is_left_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """G1: a tool then runs on any; as where those that there were a moment ago are gone."""
+    before = os.sched_getaffinity(0)
+
+    def gone(_: int) -> set[int]:
+        return {100_000, 100_001}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "sched_getaffinity", gone)
+        with pytest.raises(OSError):
+            os.sched_setaffinity(0, {100_001})
+        processes.spare(1)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_output_that_finds_no_descriptors_keeps_none() -> None:
+    """G1: a keeper that had too few for a moment has as many as before."""
+    ran = subprocess.run([sys.executable, "-c", FEW], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ran.stdout == "3\n", ran.stderr
 
 
 def test_all_of_a_family_are_killed_and_nobody_else(root: int) -> None:

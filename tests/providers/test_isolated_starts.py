@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from msgspec import Raw
 from afoot.core.facts import Result
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import content_of
+from afoot.providers.isolated import children as children_module
 from afoot.providers.isolated import processes
 from afoot.providers.isolated.child import Child, Shift
 from afoot.providers.isolated.children import Children
@@ -63,6 +65,20 @@ async def test_a_long_path_to_temporary_files_is_gone_around(
     long.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     async with odd(file) as gateway:
+        assert await said(gateway, "one") == "1"
+
+
+@pytest.mark.parametrize("what", ["folder", "socket"])
+async def test_children_start_though_somebody_cleared_up_temporary_files(file: Path, what: str) -> None:
+    """G1: the folder in which they call in, or the socket alone; a gateway may run for months."""
+    async with odd(file) as gateway:
+        assert await said(gateway, "one") == "1"
+        nursery = gateway.children._nursery
+        assert nursery is not None
+        shutil.rmtree(nursery._folder) if what == "folder" else os.unlink(nursery._address)
+        (child,) = gateway.children._all.values()
+        child.signal(signal.SIGKILL)
+        await happens(lambda: child.gone.done())
         assert await said(gateway, "one") == "1"
 
 
@@ -125,6 +141,34 @@ async def test_a_module_that_hangs_is_given_up_and_loaded_again(file: Path) -> N
             await said(gateway, "one")
         await happens(lambda: any(one.ready.done() for one in gateway.children._all.values()))
         assert await said(gateway, "one") == "1"
+
+
+def dying(file: Path) -> Path:
+    """Have children die a moment after they loaded this file, as long as the file that is given exists."""
+    mark = file.with_name("mark")
+    mark.touch()
+    dies = f"def die():\n    time.sleep(0.01)\n    if os.path.exists({str(mark)!r}):\n        os._exit(3)\n"
+    starts = "if __name__ == '__mp_main__':\n    threading.Thread(target=die, daemon=True).start()\n"
+    file.write_text(f"import os, threading, time\n{dies}{starts}{TOOL}")
+    return mark
+
+
+async def test_a_child_that_dies_while_it_waits_for_a_call_is_not_replaced_for_ever(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G1: nobody may have need of it; a call has one of its own in any case, and then all is well."""
+    monkeypatch.setattr(children_module, "PAUSE_S", (0.01, 0.01, 0.01))
+    mark = dying(file)
+    async with odd(file) as gateway:
+        children = gateway.children
+        (source,) = children._wanted
+        await happens(lambda: children._failures[source] == 3 and not children._all)
+        children._again(source)
+        children._refill(source)
+        assert not children._all
+        mark.unlink()
+        assert await said(gateway, "one") == "1" and not children._failures[source]
+        assert children.is_ready(source)
 
 
 async def test_who_waits_for_a_child_when_all_end_is_told_and_starts_no_other(file: Path) -> None:

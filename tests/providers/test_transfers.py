@@ -25,9 +25,16 @@ BODY = bytes(range(256)) * 2000
 
 
 class Site(BaseHTTPRequestHandler):
-    """/file, /packed, /short and /packed/short (end too early), /slow (never ends), /missing."""
+    """/file, /packed, /short and /packed/short (end too early), /slow (never ends), /missing, /pieces."""
 
     def do_GET(self) -> None:
+        if self.path == "/pieces":
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.send_header("Content-Length", str(9 * len(BODY)))  # which counts for nothing then
+            self.end_headers()
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY))
+            return
         is_packed = self.path.startswith("/packed")
         body = gzip.compress(BODY) if is_packed else BODY
         self.send_response(404 if self.path == "/missing" else 200)
@@ -98,6 +105,14 @@ async def test_a_download_that_fails_leaves_nothing(
     with serving() as site, pytest.raises(ToolError, match=words) as caught:
         await call(fetch, {"url": site + path, "path": str(tmp_path / "x")})
     assert caught.value.category == category and not os.listdir(tmp_path)
+
+
+async def test_a_transfer_in_pieces_is_whole_when_it_says_so(tmp_path: Path) -> None:
+    """P10, P4: whatever length its head speaks of besides, which is no total either."""
+    run, path = ScriptedRun(), tmp_path / "x"
+    with serving() as site:
+        await call(fetch, {"url": f"{site}/pieces", "path": str(path)}, run)
+    assert path.read_bytes() == BODY and run.readings[-1] == (len(BODY), None, "x")
 
 
 async def test_what_is_wrong_with_the_file_is_said_as_it_is(tmp_path: Path) -> None:

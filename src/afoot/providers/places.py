@@ -100,7 +100,7 @@ class OwnLoop:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, ctx: Context, lane: Lane, call: Callable[[], Awaitable[Any]]) -> Any:
         """What the call returns. A cancel is passed on and waited for; a second one is not."""
@@ -119,18 +119,18 @@ class OwnLoop:
 
     def close(self) -> None:
         """Stop the loop; what still runs there is abandoned."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.loop = None
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
             thread = threading.Thread(
-                target=_serve, args=(self._loop,), name=f"afoot-loop-{self._name}", daemon=True
+                target=_serve, args=(self.loop,), name=f"afoot-loop-{self._name}", daemon=True
             )
             thread.start()
-        return self._loop
+        return self.loop
 
 
 class _Task:

@@ -89,7 +89,9 @@ def _chunks(response: Any) -> Any:
 
 def _length(response: Any) -> int | None:
     headers = getattr(response, "headers", None)
-    said = headers.get("Content-Length") if headers is not None else None
+    if headers is None or headers.get("Transfer-Encoding"):  # which overrides a length, RFC 9112 section 6.3
+        return None
+    said = headers.get("Content-Length")
     return int(said) if said is not None and str(said).isdecimal() else None
 
 

@@ -180,6 +180,7 @@ class Shift:
             if self._over.done():
                 return
             self._child.signal(number)
+            self._is_worn = True  # whatever a signal met in it, also what an earlier call left at rest
         await asyncio.wait([self._over], timeout=DYING_S)
         if not self._over.done():
             raise asyncio.CancelledError
@@ -229,7 +230,7 @@ class Shift:
             case Used(cpu_s=cpu_s):
                 self._spend(cpu_s)
             case Settled(worn=worn):
-                self._is_worn = worn
+                self._is_worn = self._is_worn or worn
                 if not self._settled.done():
                     self._settled.set_result(None)
             case Done(cpu_s=cpu_s) | Died(cpu_s=cpu_s):

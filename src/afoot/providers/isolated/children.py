@@ -11,13 +11,14 @@ from typing import Final, Self
 
 from afoot.core.isolation import Isolation
 from afoot.errors import CallerError, RunnerDied, ToolError
+from afoot.providers.exits import ended
 from afoot.providers.isolated.child import Child
 from afoot.providers.isolated.frames import Died, Fork, Frame, Hello, Source
 from afoot.providers.isolated.line import Ear, Line
 from afoot.providers.isolated.nursery import Nursery
 
 SPARE_S: Final = 60.0  # so long a child is kept that only a busy moment needed
-PAUSE_S: Final = (0.1, 1.0, 5.0, 30.0)  # before the next try of a module that could not be loaded
+PAUSE_S: Final = (0.1, 1.0, 5.0, 30.0)  # before the next try of a module whose child came to nothing
 _log = logging.getLogger("afoot.providers")
 
 is_loading = False
@@ -103,6 +104,7 @@ class Children:
 
     def give_back(self, child: Child, is_fit: bool) -> None:
         """A call is over in it; one that is not fit is ended by whoever had it."""
+        self._failures.pop(child.source, None)
         if is_fit:
             self._put(child)
 
@@ -130,6 +132,9 @@ class Children:
             del self._all[number]
             if child in (idle := self._idle.get(child.source, [])):
                 idle.remove(child)
+                name = child.source.file or child.source.module
+                what = f"a child process for {name} {ended(said.code)} while it waited for a call"
+                self._failed(child.source, what)
         child.hear(said)
         if isinstance(said, Died):
             self._refill(child.source)
@@ -201,10 +206,8 @@ class Children:
     def _came(self, child: Child, ready: "asyncio.Future[None]") -> None:
         error = ready.exception()
         if error is None:
-            self._failures.pop(child.source, None)
             self._put(child)
             return
-        self._failures[child.source] += 1
         waiters = self._waiters.get(child.source, deque())
         while waiters:
             waiter = waiters.popleft()
@@ -212,10 +215,15 @@ class Children:
                 waiter.set_exception(error)
                 if isinstance(error, RunnerDied):  # another may have more luck
                     break
-        if child.source in self._wanted:
-            _log.warning("%s", error)
-            pause_s = PAUSE_S[min(self._failures[child.source], len(PAUSE_S)) - 1]
-            asyncio.get_running_loop().call_later(pause_s, self._again, child.source)
+        self._failed(child.source, str(error))
+
+    def _failed(self, source: Source, why: str) -> None:
+        """Try again later, and not for ever; a call tries in any case, and once one has run all is well."""
+        self._failures[source] += 1
+        if source in self._wanted:
+            _log.warning("%s", why)
+            pause_s = PAUSE_S[min(self._failures[source], len(PAUSE_S)) - 1]
+            asyncio.get_running_loop().call_later(pause_s, self._again, source)
 
     def _again(self, source: Source) -> None:
         if source in self._wanted and self._failures[source] < len(PAUSE_S) and not self.is_ready(source):

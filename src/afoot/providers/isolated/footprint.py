@@ -1,11 +1,13 @@
-"""What a call may use in this process, what it has used, and whether it left something running."""
+"""What a call may use in this process, what it has used, and whether it left something of itself behind."""
 
+import asyncio
 import math
 import os
 import resource
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import FrameType
@@ -19,6 +21,37 @@ WAKING_S: Final = 0.002  # for a thread that was just given work to take it up
 MOMENT_S: Final = 0.05  # for a thread whose work is done to come to rest
 _WAIT: Final = threading.Condition.wait.__code__  # below events, queues and semaphores, too
 _POOL: Final = ThreadPoolExecutor.submit.__code__.co_filename
+_MEMORY: Final = resource.RLIMIT_DATA if IS_LINUX else resource.RLIMIT_AS
+_SET: Final = {_MEMORY, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU}  # anew for each call
+_ALL: Final = {number for name, number in vars(resource).items() if name.startswith("RLIMIT_")}
+
+Thread = threading.Thread
+Task = asyncio.Task[Any]
+Loops = Iterable[asyncio.AbstractEventLoop]
+
+
+class Place:
+    """Where this process was before its first call, and what the system let it have: so each call begins."""
+
+    def __init__(self) -> None:
+        self._folder = "."
+        with suppress(OSError):  # it was removed
+            self._folder = os.getcwd()
+        self._mask = os.umask(0o077)
+        os.umask(self._mask)
+        self._bounds = _bounds()
+
+    def restore(self) -> bool:
+        """Be there again; False if a call gave up for good what the system would let others have."""
+        os.umask(self._mask)
+        with suppress(OSError):
+            os.chdir(self._folder)
+        return _bounds() == self._bounds
+
+
+def _bounds() -> dict[int, tuple[int, ...]]:
+    found = {what: resource.getrlimit(what) for what in _ALL}
+    return {what: both[1:] if what in _SET else both for what, both in found.items()}
 
 
 def limit(limits: Limits, spent_s: float) -> None:
@@ -28,7 +61,7 @@ def limit(limits: Limits, spent_s: float) -> None:
     reserved by the hundred gigabytes in some runtimes and means nothing.
     """
     wanted = {
-        resource.RLIMIT_DATA if IS_LINUX else resource.RLIMIT_AS: limits.memory_bytes,
+        _MEMORY: limits.memory_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_CPU: math.ceil(spent_s + limits.cpu_s) + 1 if limits.cpu_s else 0,
     }
@@ -44,28 +77,30 @@ def cpu_s() -> float:
     return sum(cpu_of(resource.getrusage(who)) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def has_left(before: set[threading.Thread]) -> bool:
-    """Whether a call left processes behind, or threads at work that were not `at_work` before."""
+def has_left(before: set[Thread | Task], loops: Loops) -> bool:
+    """Whether a call left processes behind, or threads and tasks at work that were not `at_work` before."""
     if _has_children():
         return True
     if _others():
         time.sleep(WAKING_S)
     end = time.monotonic() + MOMENT_S
-    while at_work() - before:
+    while at_work(loops) - before:
         if time.monotonic() > end:
             return True
         time.sleep(0.001)
     return False
 
 
-def at_work() -> set[threading.Thread]:
-    """The threads here that do something, or will without being asked; but for those that run a call."""
+def at_work(loops: Loops = ()) -> set[Thread | Task]:
+    """The threads here that do something, or will without being asked, but for those that run a call; and
+    the tasks of these loops."""
     others = _others()
     tops = sys._current_frames() if others else {}
-    return {one for one in others if not (_is_at_rest(tops.get(one.ident or 0)) or _is_idle_monitor(one))}
+    threads = {one for one in others if not (_is_at_rest(tops.get(one.ident or 0)) or _is_idle_monitor(one))}
+    return {*threads, *(task for loop in loops for task in asyncio.all_tasks(loop))}
 
 
-def _others() -> list[threading.Thread]:
+def _others() -> list[Thread]:
     main = threading.main_thread()
     return [one for one in threading.enumerate() if one is not main and not one.name.startswith(OURS)]
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from afoot.providers.isolated import processes
 
 SWEEP_S: Final = 5.0  # for what does not die at once
+END: Final = signal.SIGUSR1  # how a gateway ends it that can say nothing to the keeper
 
 
 class Errand(Struct, frozen=True):
@@ -26,6 +27,11 @@ class Errand(Struct, frozen=True):
     gateway: int  # its pid
     nice: int
     spare: int
+
+
+def reports_to(address: str, child: int) -> str:
+    """Where the processes of a child's tools report."""
+    return f"{address}.{child}"
 
 
 def main() -> None:
@@ -44,11 +50,14 @@ def main() -> None:
 def _stand(keeper: int, errand: Errand) -> None:
     """Wait for the end of the keeper; then nothing of it stays."""
 
-    def pass_on(*_: object) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(keeper, signal.SIGTERM)
+    def end(number: int, _: object) -> None:
+        # A SIGTERM while the gateway lives was for all that there is: it sees to its calls itself.
+        if number == END or os.getppid() != errand.gateway:
+            with suppress(ProcessLookupError):
+                os.kill(keeper, signal.SIGKILL)
 
-    signal.signal(signal.SIGTERM, pass_on)
+    for number in (END, signal.SIGTERM):
+        signal.signal(number, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     processes.die_with_parent(signal.SIGTERM, errand.gateway)
     _, status = os.waitpid(keeper, 0)

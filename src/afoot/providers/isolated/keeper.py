@@ -35,7 +35,7 @@ from afoot.providers.isolated.frames import (
     Watch,
     frame,
 )
-from afoot.providers.isolated.guard import SWEEP_S, Errand
+from afoot.providers.isolated.guard import SWEEP_S, Errand, reports_to
 from afoot.providers.isolated.output import Output
 
 LOOK_S: Final = 0.1  # between two looks at what running calls use
@@ -99,7 +99,8 @@ class Keeper:
         timeout = max(0.0, self._next - time.monotonic()) if is_busy else None
         for key, events in self._selector.select(timeout):
             if key.fileobj is self._wake:
-                if bytes([signal.SIGTERM]) in self._wake.recv(4096):
+                self._wake.recv(4096)
+                if os.getppid() != self._guard:  # any other SIGTERM went to everything there is
                     raise EOFError
                 self._reap()
             elif key.fileobj is self._line:
@@ -258,6 +259,8 @@ class Keeper:
             with suppress(KeyError, ValueError):
                 self._selector.unregister(end)
         kept.output.close()
+        with suppress(OSError):  # it had none yet
+            os.unlink(reports_to(self._errand.address, kept.child))
 
     def _say(self, one: FromKeeper) -> None:
         self._out += frame(one)

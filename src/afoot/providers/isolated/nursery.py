@@ -1,9 +1,11 @@
 """The keeper as the gateway sees it: a process, the socket on which all call in, and a line."""
 
 import asyncio
+import logging
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,8 +16,8 @@ from typing import Final, Protocol
 import msgspec
 
 from afoot.core.isolation import Isolation
-from afoot.providers.isolated.frames import Died, Frame, Hello, Said, Settled, Up, Used
-from afoot.providers.isolated.guard import Errand
+from afoot.providers.isolated.frames import Died, Fork, Frame, Hello, Said, Settled, Up, Used
+from afoot.providers.isolated.guard import END, Errand
 from afoot.providers.isolated.line import Ear, Line
 
 ENDING: Final = 800  # looks, a hundred a second
@@ -26,6 +28,7 @@ _COMMAND: Final = (
     "import sys; sys.path[:], sys.argv[1:] = sys.argv[1:], []; "
     "from afoot.providers.isolated.guard import main; main()"
 )
+_log = logging.getLogger("afoot.providers")
 
 
 class Family(Protocol):
@@ -44,7 +47,7 @@ class Nursery:
     def __init__(self, family: Family, settings: Isolation) -> None:
         self._family = family
         self._secret = secrets.token_hex(16)
-        self._folder = ""
+        self._folder = self._address = ""
         self._line: Line | None = None
         self._early: list[Frame] = []
         self._server: asyncio.AbstractServer | None = None
@@ -58,8 +61,10 @@ class Nursery:
         """Tell the keeper."""
         if self._line is None:
             self._early.append(said)
-        else:
-            self._line.send(said)
+            return
+        if isinstance(said, Fork) and not os.path.exists(self._address):
+            self._listen_again()
+        self._line.send(said)
 
     def close(self) -> bool:
         """Hang up: the keeper ends every child, and itself. False if the loop is gone, too."""
@@ -77,7 +82,7 @@ class Nursery:
                 self._line.close()
                 return True
         if process is not None:  # it has not called in yet, or nobody can hang up any more
-            process.terminate()
+            process.send_signal(END)
         return not self._loop.is_closed()
 
     async def ended(self) -> None:
@@ -106,10 +111,10 @@ class Nursery:
     async def _open(self) -> None:
         try:
             self._folder = _folder()
-            address = os.path.join(self._folder, "s")
-            self._server = await self._loop.create_unix_server(lambda: Line(self._greet), address)
+            self._address = os.path.join(self._folder, "s")
+            self._server = await self._loop.create_unix_server(lambda: Line(self._greet), self._address)
             nice, spare = self._settings.nice, self._settings.spare
-            errand = Errand(address, self._secret, os.getpid(), nice, spare)
+            errand = Errand(self._address, self._secret, os.getpid(), nice, spare)
             # Not by the loop, which would wait for its end in a way of its own: `vfork` takes a millisecond.
             self._process = _started(msgspec.json.encode(errand))
         except OSError as error:
@@ -120,6 +125,24 @@ class Nursery:
                 self._fail(f"their keeper ended with exit code {code} before it was up")
                 return
             await asyncio.sleep(_LOOK_S)
+
+    def _listen_again(self) -> None:
+        """Whoever clears up temporary files may have taken the socket away, which only new children miss."""
+        try:
+            if not os.path.isdir(self._folder):
+                os.mkdir(self._folder, 0o700)
+            made = socket.socket(socket.AF_UNIX)
+            made.bind(self._address)
+        except OSError as error:  # they will say that they cannot call in
+            _log.warning("the socket of child processes is gone, and cannot be made again: %s", error)
+            return
+        made.listen()
+        self._opening = self._loop.create_task(self._serve(made))
+
+    async def _serve(self, made: socket.socket) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._server = await self._loop.create_unix_server(lambda: Line(self._greet), sock=made)
 
     def _greet(self, line: Line, said: Hello | Up) -> Ear | None:
         if self._is_closed or not secrets.compare_digest(said.secret, self._secret):

@@ -24,11 +24,15 @@ class Output:
         self._others: list[int] = []
         self._rest = dict.fromkeys(NAMES, b"")
         self._left_lines = self._left_characters = 0
-        for _ in NAMES:
-            mine, other = os.pipe()
-            os.set_blocking(mine, False)
-            self.ends.append(mine)
-            self._others.append(other)
+        try:
+            for _ in NAMES:
+                mine, other = os.pipe()
+                self.ends.append(mine)
+                self._others.append(other)
+                os.set_blocking(mine, False)
+        except OSError:  # there are no more descriptors
+            self.close()
+            raise
         self.begin()
 
     def begin(self) -> None:

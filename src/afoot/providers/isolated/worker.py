@@ -30,7 +30,7 @@ from afoot.providers.context import MESSAGE_LIMIT, current
 from afoot.providers.function import FunctionProvider, FunctionTool
 from afoot.providers.hygiene import plain_text
 from afoot.providers.isolated import children
-from afoot.providers.isolated.footprint import OURS, at_work, cpu_s, has_left, limit
+from afoot.providers.isolated.footprint import OURS, Place, at_work, cpu_s, has_left, limit
 from afoot.providers.isolated.frames import (
     MOST,
     Begin,
@@ -44,6 +44,7 @@ from afoot.providers.isolated.frames import (
     Trouble,
     frame,
 )
+from afoot.providers.isolated.guard import reports_to
 from afoot.providers.isolated.pipe_run import ROOM, Pipe, PipeRun, troubled, whole
 from afoot.providers.loading import load, run_file
 from afoot.providers.options import Settings
@@ -52,11 +53,12 @@ from afoot.providers.reporting import VARIABLE
 HERE: Final = Isolation(enabled=False)
 _TRACE: Final = 16_000  # characters
 _LONGEST: Final = 256 * 1024  # bytes of a report from another process
+_MANY: Final = 1000  # of them at once: more than a socket holds, and a flood keeps nobody else waiting
 
 
 def main(address: str, secret: str, child: int, source: Source) -> None:
     """The life of a child, until the gateway hangs up."""
-    os.environ[VARIABLE] = f"{address}.{child}"
+    os.environ[VARIABLE] = reports_to(address, child)
     tools, error = _loaded(source)
     line = socket.socket(socket.AF_UNIX)
     line.connect(address)
@@ -87,7 +89,7 @@ class Worker(asyncio.Protocol):
     ) -> None:
         self.gone = asyncio.Event()
         self._loop, self._datagrams = loop, datagrams
-        self._tools, self._limit = tools, MESSAGE_LIMIT
+        self._tools, self._limit, self._place = tools, MESSAGE_LIMIT, Place()
         self._provider = _provider(tools, MESSAGE_LIMIT)
         self._frames: Frames[ToChild] = Frames(ToChild, MOST)
         self._pipe: Pipe | None = None
@@ -125,9 +127,9 @@ class Worker(asyncio.Protocol):
     def relay(self) -> None:
         """What the tool's own processes have reported."""
         with suppress(OSError):  # there is no more
-            while True:
+            for _ in range(_MANY):
                 data = self._datagrams.recv(_LONGEST)
-                with suppress(ValueError):
+                with suppress(ValueError, RecursionError):
                     said = msgspec.json.decode(data, type=tuple[Any, Any, Any])
                     if self._run is not None:
                         self._run.relayed(*said)
@@ -141,7 +143,7 @@ class Worker(asyncio.Protocol):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
 
     async def _work(self, begin: Begin, run: PipeRun) -> None:
-        before, threads = cpu_s(), at_work()
+        before, others = cpu_s(), at_work(self._loops())
         try:
             limit(begin.limits, before)
             done = Done(whole(await self._called(begin, run)))
@@ -154,7 +156,8 @@ class Worker(asyncio.Protocol):
         for stream in (sys.__stdout__, sys.__stderr__):
             with suppress(Exception):
                 stream.flush()  # pyrefly: ignore[missing-attribute]
-        self._finish(replace(done, cpu_s=round(cpu_s() - before, 6), left=has_left(threads)))
+        left = not self._place.restore() or has_left(others, self._loops())
+        self._finish(replace(done, cpu_s=round(cpu_s() - before, 6), left=left))
 
     def _finish(self, done: Done) -> None:
         """Say that the call is over, whatever it gave."""
@@ -164,6 +167,11 @@ class Worker(asyncio.Protocol):
         except Exception as error:
             self._pipe.send(replace(done, result=None, trouble=_explained(error, Limits())))
         self._pipe.flush()
+
+    def _loops(self) -> list[asyncio.AbstractEventLoop]:
+        """Those that async tools have here."""
+        found = (getattr(function, "__afoot_tool__").own.loop for function in self._tools)  # noqa: B009
+        return [loop for loop in found if loop is not None]
 
     async def _called(self, begin: Begin, run: PipeRun) -> Result:
         if begin.message_limit != self._limit:
@@ -233,10 +241,9 @@ def _provider(tools: list[Callable[..., Any]], message_limit: int) -> FunctionPr
 
 def _explained(error: BaseException, limits: Limits) -> Trouble:
     trouble = troubled(error)
-    if trouble.code == "no_thread" and limits.memory_bytes:
-        return replace(
-            trouble, message=f"{trouble.message}; it may have too little memory (raise memory_bytes)"
-        )
+    # Each thread has its stack, which counts; all that Python says of it are these words.
+    if limits.memory_bytes and "can't start new thread" in trouble.message:
+        trouble = replace(trouble, message=f"{trouble.message}; it may need more memory (raise memory_bytes)")
     if isinstance(error, AfootError):
         return trouble
     if isinstance(error, asyncio.CancelledError):
@@ -245,5 +252,11 @@ def _explained(error: BaseException, limits: Limits) -> Trouble:
     text = trouble.message
     if isinstance(error, OSError) and error.errno == errno.EMFILE and limits.open_files:
         text += f" (each of its processes may have {limits.open_files}: raise open_files)"
-    trace = plain_text("".join(traceback.format_exception(error))[-_TRACE:])
-    return Trouble(text, kind=kind, trace=trace)
+    return Trouble(text, kind=kind, trace=_trace(error))
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return plain_text("".join(traceback.format_exception(error))[-_TRACE:])
+    except Exception:  # a type of the author's own may raise anything
+        return ""
