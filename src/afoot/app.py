@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from afoot import __version__, state
 from afoot.changes import Source, follow_config, follow_tools
 from afoot.config import Settings, home
+from afoot.engine.remarks import written
 from afoot.engine.stopping import grace_over
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
@@ -25,6 +26,7 @@ from afoot.providers.browser.folder import Folders, link_url
 from afoot.providers.browser.link import Lines
 from afoot.serve.admission import Admission, Session
 from afoot.serve.api import routes
+from afoot.providers.context import current
 from afoot.serve.ended import FOLDER, Ended
 from afoot.serve.guard import Guard
 from afoot.serve.http import App, Http
@@ -75,7 +77,6 @@ async def _serve(plan: Plan, started: Started) -> None:
         stop.listen()
         site.servers, site.shelves = gateway.servers, gateway.servers.list
         site.browser = gateway.browser
-        site.admission = Admission(state.Kept("sessions.json", Session), time.time)
         site.lines = Lines(gateway.browser, lambda: site.settings.browser.link_grace_s)
         watching = [asyncio.create_task(follow_config(gateway, site, plan.source))]
         if plan.reload:
@@ -102,9 +103,9 @@ def _gateway(plan: Plan, settings: Settings) -> Gateway:
 
 def _keep_secrets(site: Site) -> None:
     """Have nothing in the log that is nobody else's business."""
-    catalog = site.engine.catalog
-    catalog.terms.redactor.recall({site.token})
-    guard(lambda text: catalog.terms.redactor.text(text))
+    engine = site.engine
+    engine.catalog.terms.redactor.recall({site.token})
+    guard(lambda text: written(engine, "" if (ctx := current.get()) is None else ctx.id, text))
 
 
 def _own_history(settings: Settings) -> Settings:
@@ -144,6 +145,7 @@ def _issuer(site: Site) -> Issuer | None:
     if not site.settings.access.issuer:
         return None
     from afoot.serve.oauth import Oauth  # what checks signatures takes long to import
+    site.admission = Admission(state.Kept("sessions.json", Session), time.time, tokens.stands)
 
     return Oauth(site.settings.access, f"{site.public}/mcp", fetch, time.time)
 

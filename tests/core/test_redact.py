@@ -87,8 +87,9 @@ def test_a_name_in_escapes_or_twice_hides_nothing() -> None:
 
 def test_what_is_nested_too_deep_to_look_at_is_left_out_if_it_is_suspicious() -> None:
     """S4: depth is no way round the rules, and costs no time without end."""
-    deep = b'{"x":' * 200 + b'{"password":"hunter2"}' + b"}" * 200
-    assert b"hunter2" not in bytes(Redactor().value(Raw(deep)))
+    for depth in (200, 900, 5000):
+        deep = b'{"x":' * depth + b'{"password":"hunter2"}' + b"}" * depth
+        assert b"hunter2" not in bytes(Redactor().value(Raw(deep)))
     plain = Raw(b'{"x":' * 200 + b"1" + b"}" * 200)
     assert Redactor().value(plain) is plain
 
@@ -227,3 +228,52 @@ def test_headers_and_quotes_in_text_leave_nothing_behind(said: str, left: str) -
 def test_room_before_a_value_hides_nothing() -> None:
     """S4: JSON may begin with as much of nothing as it likes."""
     assert b"hunter2" not in bytes(Redactor().value(Raw(b" " * 100 + b'{"password": "hunter2"}')))
+
+
+@pytest.mark.parametrize(
+    "unit", ["eyJ", "eyJ-", "secret", "my_token", "api-", "cookie", "://a:", "password='"]
+)
+def test_a_long_text_is_looked_through_once(unit: str) -> None:
+    """S4: nobody holds everybody up with words that look like the beginning of a secret, again and again."""
+    text = unit * (300_000 // len(unit))
+    redactor = Redactor()
+    left = redactor.value(Raw(json.dumps({"x": text, "token": "y"}).encode()))
+    assert json.loads(bytes(left))["token"] == HIDDEN
+    assert len(redactor.text(text)) <= len(text)
+
+
+@pytest.mark.parametrize("before", ["", "x", "id_", "a-", "%3D", "\n", "=", "eyJ-"])
+def test_a_jwt_is_found_whatever_it_is_glued_to(before: str) -> None:
+    """S4: at least what its signature holds for."""
+    text = f"{before}eyJ{'a' * 12}.eyJ{'b' * 12}.sign"
+    assert kept({"text": text}) == {"text": HIDDEN}
+    left = Redactor().text(text)
+    assert "bbb" not in left and "sign" not in left
+
+
+class Searching:
+    """A pattern that counts what is searched."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self._pattern = pattern
+        self.searched = 0
+
+    def search(self, body: bytes) -> re.Match[bytes] | None:
+        """Whether it is there."""
+        self.searched += len(body)
+        return self._pattern.search(body)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_depth_makes_no_long_search_longer(monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
+    """S4: what is most of something is not searched again; what is left is the same."""
+    given: object = {"text": "x" * 10_000, "token" if is_there else "other": "y"}
+    for _ in range(50):
+        given = {"a": [given, 1.50], "b": {"c": 2}}
+    text = Raw(json.dumps({"deep": given, "password": "z"}).encode())
+    redactor = Redactor()
+    searching = Searching(redactor._scan)
+    monkeypatch.setattr(redactor, "_scan", searching)
+    left = bytes(redactor.value(text))
+    assert searching.searched < 4 * len(text)
+    assert left.count(KEY.encode()) == 1 + is_there and json.loads(left)["deep"]["b"] == {"c": 2}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.front import Front, fronting
 from tests.e2e.raw import EVERYTHING, LATEST, Http, Message, call, hello, last, modern, request
-from tests.e2e.test_access import ask, bearing, token
+from tests.e2e.test_access import afoot, ask, bearing, token
 
 ADA: Final = {"name": {"action": "accept", "content": {"name": "Ada"}}}
 KEY: Final = "dev.afoot/idempotency"
@@ -107,3 +107,15 @@ def plain(gateway: Front, method: str, session: str, secret: str, **headers: str
     api = bearing(gateway, secret)
     with api.open(method, "/mcp", None, sent) as (_, response):
         return response.status
+
+
+def test_a_browser_that_a_stolen_token_let_in_goes_with_it(closed: Front) -> None:
+    """S2: the token is taken back, and nothing that came of it is left."""
+    api = bearing(closed, token(closed, "stolen", "--scope", "admin"))
+    code = api.post("/api/session/code", {}).body["code"]
+    inside = bearing(closed, api.post("/api/session", {"code": code}).body["token"])
+    further = inside.post("/api/session/code", {}).body["code"]
+    behind = bearing(closed, api.post("/api/session", {"code": further}).body["token"])
+    assert inside.get("/api/calls").status == behind.get("/api/calls").status == 200
+    assert afoot(closed, "tokens", "revoke", "stolen").returncode == 0
+    assert inside.get("/api/calls").status == behind.get("/api/calls").status == 401

@@ -201,6 +201,35 @@ async def test_data_over_the_limit_is_dropped_and_the_report_stays() -> None:
     assert live.call.end and live.call.end.outcome == "ok"
 
 
+class Mute(Exception):
+    """One that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Unread(Exception):
+    """One whose notes cannot be read."""
+
+    @property
+    def __notes__(self) -> list[str]:
+        raise RuntimeError("no notes")
+
+
+@pytest.mark.parametrize(
+    "error", [Mute(), Unread("odd"), SyntaxError("odd", ("f", 1, 2, 5)), ValueError("\ud800")]
+)
+async def test_a_crash_that_cannot_be_put_in_words_ends_its_call_too(error: Exception) -> None:
+    """E3: whatever the author's type raises when it is asked what happened."""
+
+    async def body(run: Run) -> str:
+        raise error
+
+    live = await called(body)
+    assert live.call.end and live.call.end.outcome == "failed" and live.call.end.failure
+    assert f"tool tool crashed: {type(error).__name__}: " in live.call.end.failure.message
+
+
 async def test_a_result_that_says_it_is_an_error_is_a_failed_call() -> None:
     """E3: the tool's own words go out."""
 

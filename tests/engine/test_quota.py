@@ -1,7 +1,8 @@
 """What a caller may use, and what it is told when it has used it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -236,13 +237,13 @@ async def test_how_many_were_refused_only_rises(monkeypatch: pytest.MonkeyPatch)
             await over(engine, engine.submit(call(caller)))
             refused(engine, caller)
         assert engine.quota is not None and set(engine.quota.used) == {"token:b", "token:c"}
-        assert engine.refused == 3
+        assert engine.refused.total() == 3
         apply(engine, Settings())
-        assert engine.quota is None and engine.refused == 3
+        assert engine.quota is None and engine.refused.total() == 3
         apply(engine, Settings(quota=tables))
         await over(engine, engine.submit(call()))
         refused(engine)
-        assert engine.refused == 4
+        assert engine.refused.total() == 4
 
 
 async def test_nobody_puts_calls_below_those_of_others() -> None:
@@ -253,3 +254,34 @@ async def test_nobody_puts_calls_below_those_of_others() -> None:
         assert mine.parent is None and mine.call.opened.parent is None
         far = engine.submit(Submission("tool", caller="token:eve", parent="of another gateway"))
         assert far.call.opened.parent == "of another gateway"
+
+
+class Unread(deque[tuple[float, float]]):
+    """What was spent, which nobody may go through."""
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        raise AssertionError("it is gone through for a call")
+
+
+async def test_how_much_was_spent_is_not_summed_up_for_every_call() -> None:
+    """G2: a caller with a long while behind it holds up nobody; what is forgotten is not counted."""
+    async with bound(cpu_s=5.0, per_s=60) as engine:
+        assert engine.quota is not None
+        used = engine.quota.used["local"] = quota.Used(cpu=Unread())
+        for _ in range(40):
+            used.spend(engine.clock.now(), 0.1)
+            await over(engine, engine.submit(call()))
+        assert used.cpu_s == pytest.approx(4.0)
+        await asyncio.sleep(61)
+        await over(engine, engine.submit(call()))
+        assert (used.cpu_s, len(used.cpu)) == (0.0, 0)
+
+
+def test_refusals_are_counted_by_caller_and_of_many_callers_together() -> None:
+    """G2, V3: callers without end make no metrics without end."""
+    counted = quota.Refusals()
+    for number in range(quota.MOST_NAMED + 5):
+        counted.add(f"session:{number}")
+    counted.add("session:0")
+    assert (counted["session:0"], counted[quota.OTHER]) == (2, 5)
+    assert len(counted) == quota.MOST_NAMED + 1 and counted.total() == quota.MOST_NAMED + 6

@@ -19,7 +19,7 @@ class Calls(dict[str, Live]):
     def __init__(self) -> None:
         super().__init__()
         self.clock = self.trees = None
-        self.refused = 0
+        self.refused: dict[str, int] = {}
         self.watchers: list[Following] = []
 
     def publish(self, *facts: Fact) -> None:

@@ -13,10 +13,10 @@ from tests.observe.noted import Noted
 class Kept:
     """Metrics, and a reader that keeps them here."""
 
-    def __init__(self, refused: int = 0) -> None:
+    def __init__(self, **refused: int) -> None:
         self._reader = InMemoryMetricReader()
         meter = MeterProvider([self._reader], shutdown_on_exit=False).get_meter("test")
-        self.metrics = Metrics(meter, lambda: refused)
+        self.metrics = Metrics(meter, refused)
 
     def read(self) -> dict[str, list[Any]]:
         """The points of every metric, by its name."""
@@ -70,9 +70,10 @@ def test_a_call_adds_to_every_metric_that_it_has_something_for() -> None:
 
 
 def test_calls_over_a_quota_are_counted_though_there_is_no_call() -> None:
-    """G2, V3: nothing else tells of them."""
-    [point] = Kept(refused=3).read()["afoot.quota.refused"]
-    assert (point.value, dict(point.attributes)) == (3, {})
+    """G2, V3: nothing else tells of them, nor of whose they are."""
+    points = Kept(local=3, stdio=1).read()["afoot.quota.refused"]
+    told = {point.attributes["afoot.caller"]: point.value for point in points}
+    assert told == {"local": 3, "stdio": 1}
 
 
 def test_the_processor_time_of_an_isolated_call_is_told() -> None:

@@ -152,3 +152,32 @@ def test_the_guard_takes_a_session_for_the_api_alone(admission: Admission) -> No
     admission.revoke(session.id)
     with pytest.raises(Denied):
         asyncio.run(guard.operator({"headers": named}))
+
+
+def test_a_session_ends_with_the_token_that_asked_for_it(shelf: state.Kept[Session], wall: Wall) -> None:
+    """S2: whoever takes a token back takes all of it back; also what a browser it let in has let in."""
+    good = {"chief"}
+    admission = Admission(shelf, wall.now, good.__contains__)
+    own, mine = let_in(admission)
+    first, session = admission.exchange(admission.code(token="chief")[0])
+    assert admission.find(first.encode()) == session and session.token == "chief"
+    guard = Guard(hosts(23668, []), frozenset(), "", "", admission)
+    named = [(b"host", b"127.0.0.1:23668"), (b"authorization", f"Bearer {first}".encode())]
+    who = asyncio.run(guard.operator({"headers": named}))
+    second, _ = admission.exchange(admission.code(who.until, who.token)[0])
+    good.clear()
+    assert admission.find(first.encode()) is admission.find(second.encode()) is None
+    assert admission.find(own.encode()) == mine and admission.sessions() == [mine]
+
+
+def test_a_session_ends_with_the_access_token_that_asked_for_it(admission: Admission, wall: Wall) -> None:
+    """S2: an issuer's word is for minutes; the operator's for thirty days, however often it is passed on."""
+    _, short = admission.exchange(admission.code(wall.time + 60)[0])
+    _, shorter = admission.exchange(admission.code(short.until)[0])
+    assert short.expires == shorter.expires == wall.time + 60
+    _, first = let_in(admission)
+    wall.time += 59
+    _, second = admission.exchange(admission.code(first.until)[0])
+    assert second.expires == wall.time + SESSION_S
+    wall.time += 1
+    assert admission.sessions() == [first, second]

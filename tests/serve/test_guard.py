@@ -128,3 +128,25 @@ async def test_a_token_that_was_set_is_needed(sent: str, status: int) -> None:
     async with site_of(nap) as site:
         done = await Web(site, mcp_token="secret").ask(modern("tools/list"), authorization=sent)
     assert done.status == status
+
+
+@faked
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [("", 200), ("Bearer ", 200), ("Basic x", 200), (f"Bearer {TOKEN}", 200), ("Bearer x", 401)],
+)
+async def test_who_claims_to_be_somebody_is_not_taken_for_somebody_else(sent: str, status: int) -> None:
+    """S3: a token that counts for nothing is refused also where none is needed."""
+    async with site_of(nap) as site:
+        done = await Web(site).ask(modern("tools/list"), authorization=sent)
+    assert done.status == status
+
+
+def test_two_tokens_are_as_bad_as_none() -> None:
+    """S2: whoever stands in front of us may have looked at the other one."""
+    name = (b"authorization", f"Bearer {TOKEN}".encode())
+    twice: Scope = {"headers": [(b"host", HOST.encode()), name, name]}
+    for asked in (GUARD.operator(twice), GUARD.admit(twice)):
+        with pytest.raises(Denied, match="more than once") as denied:
+            asyncio.run(asked)
+        assert denied.value.status == 400

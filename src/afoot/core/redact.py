@@ -5,7 +5,8 @@ here is what is kept and shown; a tool gets what it was sent.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from json import dumps
 
 from msgspec import DecodeError, Raw, Struct, json
 
@@ -32,7 +33,9 @@ VALUES = (
     r"AKIA[0-9A-Z]{16}",
     r"AIza[\w-]{35}",
     r"xox[abeprs]-[\w-]{10,}",
-    r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+",
+    # A JWT, or behind what it is glued to the part of it that matters; either begins once in a long word.
+    r"eyJ(?<![\w-]eyJ)[\w-]{10,}+\.eyJ[\w-]{10,}+\.[\w-]+",
+    r"(?<=[\w-]{13})\.eyJ[\w-]{10,}+\.[\w-]+",
     r"Bearer [\w.~+/=-]{16,}",
     r"bearer [\w.~+/=-]{16,}",
     r":(?:\\?/){2}[^/\s:@\"]*:[^/\s@\"]+@",  # JSON may have a backslash before each slash
@@ -49,8 +52,7 @@ _SAID = (
 _COOKIES = re.compile(r"(?i)((?:set-)?cookie\s*:\s*)[^\r\n\"']+")
 _FIRST = re.compile(rb"\s*(.)", re.DOTALL)
 _ALWAYS = re.compile(b"").search
-_object = json.Decoder(dict[str, Raw])
-_array = json.Decoder(list[Raw])
+_any = json.Decoder(list[Raw] | dict[str, Raw])
 
 
 class Rules(Struct, frozen=True, omit_defaults=True):
@@ -76,7 +78,7 @@ class Redactor:
         self._keep = re.compile("|".join(map(_glob, keep)) or "(?!)", re.IGNORECASE | re.DOTALL)
         self._text = re.compile("|".join(f"(?:{one})" for one in values) or "(?!)")
         words = "|".join(_word(one) for one in names) or "(?!)"
-        self._said = re.compile(rf"(?i)((?:{words})\w*)(\\?[\"']?\s*[=:]\s*)({_SAID})")
+        self._said = re.compile(rf"(?i)((?:{words})\w{{0,64}}+)(\\?[\"']?\s*[=:]\s*)({_SAID})")
         self._hides_cookies = self.is_secret("cookie")
         # A name is looked for only where a key can be: at a quote, with another and a colon behind it. One
         # with an escape in it could be any.
@@ -96,7 +98,7 @@ class Redactor:
         """Look for these in text, whatever their names were."""
         if not known <= self.known:
             self.known |= known
-            longest = sorted(self.known, key=len, reverse=True)
+            longest = sorted(written(self.known), key=len, reverse=True)
             self._known = re.compile("|".join(map(re.escape, longest)))
 
     def is_secret(self, name: str) -> bool:
@@ -109,7 +111,7 @@ class Redactor:
 
     def value(self, body: Raw, declared: Declared | None = None) -> Raw:
         """JSON without its secrets; the very same object if nothing in it looks like one."""
-        return self._clean(body, declared, 0) if body else body
+        return self._clean(body, _Place(declared)) if body else body
 
     def text(self, text: str) -> str:
         """Text without the secrets in it."""
@@ -124,29 +126,50 @@ class Redactor:
         """What is left of `name = value`."""
         return f"{found[1]}{found[2]}{WORD}" if self.is_secret(found[1]) else found[0]
 
-    def _clean(self, body: Raw, declared: Declared | None, depth: int) -> Raw:
+    def _clean(self, body: Raw, at: "_Place") -> Raw:
         """One value; it is read only as far as something in it looks suspicious, or is declared."""
         begins = _FIRST.match(body)
         first = b"" if begins is None else begins[1]
         if first == b'"':
             return MARK if self._shapes.search(body) else body
-        if first not in (b"{", b"[") or (declared is None and self._scan.search(body) is None):
+        if first not in (b"{", b"["):
             return body
-        if depth >= DEEPEST:
+        # Most of what is suspicious is taken to be so itself: else it would be searched anew at every depth.
+        is_most = 0 < at.size < 2 * len(body) and at.depth < DEEPEST
+        if not (at.declared or is_most or self._scan.search(body)):
+            return body
+        parts = None if at.depth >= DEEPEST else _parts(body)
+        if parts is None:
             return MARK
-        if first == b"[":
-            items = enumerate(_array.decode(body))
-            return Raw(json.encode([self._kept(at, one, declared, depth) for at, one in items]))
-        fields = _object.decode(body).items()
+        above = _Place(at.declared, at.depth + 1, len(body))
+        if isinstance(parts, list):
+            return Raw(json.encode([self._kept(number, one, above) for number, one in enumerate(parts)]))
         # Written anew even where all is kept: of a name that stands there twice, one was not looked at.
-        return Raw(json.encode({name: self._kept(name, one, declared, depth) for name, one in fields}))
+        return Raw(json.encode({name: self._kept(name, one, above) for name, one in parts.items()}))
 
-    def _kept(self, name: str | int, value: Raw, declared: Declared | None, depth: int) -> Raw:
+    def _kept(self, name: str | int, value: Raw, above: "_Place") -> Raw:
         """What is kept of a value inside another."""
-        within = None if declared is None else declared.below(name)
+        within = None if above.declared is None else above.declared.below(name)
         if (within is not None and within.is_secret) or (isinstance(name, str) and self.is_secret(name)):
             return _hidden(value)
-        return self._clean(value, within, depth + 1)
+        at = above if within is above.declared else _Place(within, above.depth, above.size)
+        return self._clean(value, at)
+
+
+class _Place(Struct, frozen=True):
+    """Where a value lies: what is declared of it, or of what it lies in, how deep, and in how much."""
+
+    declared: Declared | None
+    depth: int = 0
+    size: int = 0
+
+
+def _parts(body: Raw) -> list[Raw] | dict[str, Raw] | None:
+    """What lies in an array or an object; None if it is nested deeper than anybody can read."""
+    try:
+        return _any.decode(body)
+    except RecursionError:
+        return None
 
 
 def redacted(body: Raw) -> list[str]:
@@ -175,9 +198,18 @@ def hidden(real: Raw, kept: Raw) -> frozenset[str]:
     if kept is real or not kept or KEY.encode() not in bytes(kept):
         return frozenset()
     try:
-        return frozenset(_behind(json.decode(real), json.decode(kept)))
+        return written(_behind(json.decode(real), json.decode(kept)))
     except (DecodeError, RecursionError):
         return frozenset()
+
+
+def written(texts: Iterable[str]) -> frozenset[str]:
+    """These as they may stand in other text: plain, as Python and JSON quote them, or line by line."""
+    found: set[str] = set()
+    for one in texts:
+        found |= {one, repr(one)[1:-1], dumps(one)[1:-1], dumps(one, ensure_ascii=False)[1:-1]}
+        found.update(line for line in one.splitlines() if len(line) >= LEAST)
+    return frozenset(found)
 
 
 def without(text: str, secrets: Set[str]) -> str:

@@ -38,7 +38,7 @@ async def admit(engine: "Engine", live: Live) -> None:
         engine.end(live, engine.cancelled(live))
     except ToolError as error:
         outcome = "refused" if error.category == "refused" else "failed"
-        engine.end(live, engine.ending(live, outcome, told(live, error)))
+        engine.end(live, engine.ending(live, outcome, told(engine, live, error)))
     except Exception as error:  # a hook or an author's own check of arguments may raise anything
         engine.end(live, engine.ending(live, "failed", failed(engine, live, error)))
     else:

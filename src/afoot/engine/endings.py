@@ -4,6 +4,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Set
+from contextlib import suppress
 from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ from afoot.core.facts import NOTHING, Failure, Finished, Result
 from afoot.core.ports import Report
 from afoot.core.redact import hidden, without
 from afoot.errors import ToolError
+
+MOST_TRACE = 16_000  # characters
+MOST_TEXT = 1000
 
 log = logging.getLogger("afoot.engine")
 
@@ -53,34 +57,47 @@ def fitting(report: Report, engine: "Engine", call: Call) -> Report:
     return report
 
 
-def told(live: "Live", error: ToolError) -> Failure:
-    """What a tool said of its own failure, without the secrets that it was given."""
-    message = without(error.message, secrets(live))
+def told(engine: "Engine", live: "Live", error: ToolError) -> Failure:
+    """What a tool said of its own failure, without the secrets that it, or its server, was given."""
+    message = without(error.message, secrets(live) | engine.catalog.terms.redactor.known)
     return Failure(message, error.category, error.code, error.retryable, error.retry_after)
 
 
 def failed(engine: "Engine", live: "Live", error: Exception) -> Failure:
     """Why arguments were not taken: what the tool said of them, or that looking at them crashed."""
-    return told(live, error) if isinstance(error, ToolError) else crashed(engine, live, error)
+    return told(engine, live, error) if isinstance(error, ToolError) else crashed(engine, live, error)
 
 
 def crashed(engine: "Engine", live: "Live", error: BaseException) -> Failure:
     """A crash is a clean line to the caller; the trace is for log and history (E3). Neither has secrets."""
-    given = secrets(live)
-
-    def clean(text: str) -> str:
-        return without(engine.catalog.terms.redactor.text(text), given)
-
-    trace = clean("".join(traceback.format_exception(error))[-16_000:])
-    text = clean(f"tool {live.tool.name} crashed: {type(error).__name__}: {error}"[:1000])
+    said, trace = _words(error)
+    text = f"tool {live.tool.name} crashed: {type(error).__name__}: {said}"
+    # Cut once more when it is clean: half a secret would not be known as one.
+    trace = discreet(engine, live, trace[-4 * MOST_TRACE :])[-MOST_TRACE:]
+    text = discreet(engine, live, text[: 4 * MOST_TEXT])[:MOST_TEXT]
     log.error("call %s: tool %s crashed\n%s", live.call.id, live.tool.name, trace)
     return Failure(text, trace=trace)
+
+
+def _words(error: BaseException) -> tuple[str, str]:
+    """What it says, and its trace; an author's own type may raise at either, and its call must end."""
+    said, trace = "it cannot be said what", ""
+    with suppress(Exception):
+        said = str(error)
+    with suppress(Exception):
+        trace = "".join(traceback.format_exception(error))
+    return said, trace
+
+
+def discreet(engine: "Engine", live: "Live | None", text: str) -> str:
+    """What was said, in this call if in one, without secrets: those that it was given, and those of any."""
+    return engine.catalog.terms.redactor.text(text if live is None else without(text, secrets(live)))
 
 
 def secrets(live: "Live") -> Set[str]:
     """What this call was given that is not kept: in its arguments, and in answers."""
     given, kept = (live.arguments, live.call.arguments, len(live.said)), live.call.answers
     if live.secrets is None or live.secrets[0] != given:  # they may be large, and lines many
-        answered = [(said.content, kept[name].answer.content) for name, said in live.said.items()]
+        answered = [(said.content, kept[name].answer.content) for name, said in tuple(live.said.items())]
         live.secrets = given, hidden(*given[:2]).union(*(hidden(*one) for one in answered))
     return live.secrets[1]

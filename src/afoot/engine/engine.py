@@ -32,7 +32,7 @@ from afoot.engine.deadlines import arm
 from afoot.engine.endings import failed
 from afoot.engine.live import Follower, Live, LoopClock, supervise
 from afoot.engine.policy import Policy
-from afoot.engine.quota import Quota
+from afoot.engine.quota import Quota, Refusals
 from afoot.engine.recorder import Recorder
 from afoot.engine.slots import Slots
 from afoot.engine.stopping import grace_over, stop
@@ -70,7 +70,7 @@ class Engine:
         self._live: dict[str, Live] = {}
         self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
         self.aging, self.unstopped = False, 0  # tools that ran on after their grace
-        self.refused = 0  # calls over a quota; outlives every change of the quotas
+        self.refused = Refusals()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()

@@ -284,7 +284,7 @@ async def supervise(engine: "Engine", live: Live) -> None:
             await supervise(engine, live)
             return
     except ToolError as error:
-        end = engine.ending(live, "failed", told(live, error))
+        end = engine.ending(live, "failed", told(engine, live, error))
     except (Exception, SystemExit) as error:
         end = engine.ending(live, "failed", crashed(engine, live, error))
     else:

@@ -1,6 +1,6 @@
 """What a caller may use: calls and processor time in a while, calls at once; and when it may again (G2)."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from math import ceil
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 OPERATOR = "operator"  # whom only a table of this very name binds
 MOST = 10_000  # callers that are remembered; who was silent longest makes room
+MOST_NAMED = 300  # callers whose refusals are counted for each; those beyond are counted together
+OTHER = "_OTHER"
 SOON_S = 1.0  # after which it is worth asking again whether another call has ended
 
 
@@ -28,11 +30,20 @@ class Refusal(Struct, frozen=True):
     limit: str
 
 
+class Refusals(Counter[str]):
+    """How many calls were over a quota, by caller; it outlives every change of the quotas."""
+
+    def add(self, caller: str) -> None:
+        """One more of this caller's."""
+        self[caller if caller in self or len(self) < MOST_NAMED else OTHER] += 1
+
+
 class Used(Struct):
     """What one caller has used within the while of its quota, and how often it wanted more."""
 
     calls: deque[float] = field(default_factory=deque)  # when
     cpu: deque[tuple[float, float]] = field(default_factory=deque)  # when, and how much
+    cpu_s: float = 0.0  # all of it; summing up anew would take longer with every call
     refused: int = 0
     last: Refusal | None = None  # the newest of those
 
@@ -41,11 +52,14 @@ class Used(Struct):
         while self.calls and self.calls[0] <= before:
             self.calls.popleft()
         while self.cpu and self.cpu[0][0] <= before:
-            self.cpu.popleft()
+            self.cpu_s -= self.cpu.popleft()[1]
+        if not self.cpu:
+            self.cpu_s = 0.0  # and not what is left of it by rounding
 
-    @property
-    def cpu_s(self) -> float:
-        return sum(spent for _, spent in self.cpu)
+    def spend(self, at: float, cpu_s: float) -> None:
+        """So much processor time was used."""
+        self.cpu.append((at, cpu_s))
+        self.cpu_s += cpu_s
 
 
 class Quota:
@@ -84,7 +98,7 @@ class Quota:
         if (why := over(limits, used, now, living)) is not None:
             what, after_s = why
             used.refused, used.last = used.refused + 1, Refusal(now, what)
-            self._engine.refused += 1
+            self._engine.refused.add(caller)
             raise OverQuota(f"{caller} is over its quota: {what}; try again in {_told(after_s)} s", after_s)
         if limits.calls:
             used.calls.append(now)
@@ -108,7 +122,7 @@ class Quota:
             caller = self._engine[entry.call].call.opened.caller
             limits = self.of(caller)
             if limits is not None and limits.cpu_s and fact.cpu_s > before:
-                self.spent(caller, fact.at, limits).cpu.append((fact.at, fact.cpu_s - before))
+                self.spent(caller, fact.at, limits).spend(fact.at, fact.cpu_s - before)
             if isinstance(fact, Finished):
                 self._told[entry.call] = fact.cpu_s
 

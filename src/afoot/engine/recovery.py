@@ -172,7 +172,7 @@ def _miss(engine: Engine, live: Live) -> None:
     if said.decision in ("run", "always"):
         error = ToolError.unavailable(f"tool {live.tool.name} is not served here any more", code="tool_gone")
     outcome = "refused" if error.category == "refused" else "failed"
-    engine.end(live, engine.ending(live, outcome, told(live, error)))
+    engine.end(live, engine.ending(live, outcome, told(engine, live, error)))
 
 
 async def _is_below(engine: Engine, call: Call) -> bool:

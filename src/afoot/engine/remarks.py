@@ -1,11 +1,12 @@
 """What is said of a call beside its progress: lines that its tool logs, and what slows or stops it."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from afoot.core.call import State
 from afoot.core.facts import Hindered, Logged
-from afoot.core.redact import without
-from afoot.engine.endings import secrets
+from afoot.engine.endings import discreet
+from afoot.errors import UnknownName
 
 if TYPE_CHECKING:
     from afoot.engine.engine import Engine
@@ -18,8 +19,14 @@ def logged(engine: "Engine", live: "Live", text: str, level: str, logger: str) -
     """Its tool logged a line."""
     live.late += live.call.end is not None
     if live.call.started is not None and live.late <= LATE_LINES:
-        kept = without(engine.catalog.terms.redactor.text(text), secrets(live))
-        engine.commit(live, Logged(engine.clock.now(), kept, level, logger))
+        engine.commit(live, Logged(engine.clock.now(), discreet(engine, live, text), level, logger))
+
+
+def written(engine: "Engine", call: str, text: str) -> str:
+    """A line of the gateway's own log, without secrets; `call`: whose tool logged it, if one did (S4)."""
+    with suppress(UnknownName):  # none, or one that is over
+        return discreet(engine, engine[call], text)
+    return discreet(engine, None, text)
 
 
 def hindered(engine: "Engine", live: "Live", attempt: int, by: str, hint: str) -> None:

@@ -75,7 +75,7 @@ class Tapes:
         try:
             parts = _message.decode(message)
             params = _message.decode(parts["params"]) if "params" in parts else {}
-        except DecodeError:
+        except (DecodeError, RecursionError):
             return Raw(json.encode(redactor.text(message.decode(errors="replace"))))
         if call in self._engine:
             message = self._undeclared(self._engine[call], parts, params) or message

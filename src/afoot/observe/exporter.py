@@ -98,7 +98,7 @@ class Exporter:
     """Sends what is to be told of calls; what is wanted is in `targets`, by signal."""
 
     def __init__(
-        self, targets: Mapping[str, str], settings: OtelSettings, refused: Callable[[], int]
+        self, targets: Mapping[str, str], settings: OtelSettings, refused: Mapping[str, int]
     ) -> None:
         resource = _resource(settings.service_name)
         scope = InstrumentationScope(SERVICE, version(SERVICE))

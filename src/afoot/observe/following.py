@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
 from afoot.core.facts import Entry, Finished, Opened, Released
@@ -18,8 +19,12 @@ class Calls(Protocol):
 
     clock: Any
     watchers: list[Any]
-    refused: int  # how many were over a quota
     trees: Any
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """By caller, how many were over its quota."""
+        ...
 
     def __contains__(self, call_id: str, /) -> bool: ...
 

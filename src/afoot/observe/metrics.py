@@ -1,7 +1,8 @@
 """Numbers of calls as metrics: by tool, server and outcome, of no more tools than a backend can bear."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
@@ -18,8 +19,8 @@ BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 
 class Metrics:
     """The instruments, and what each call adds to them."""
 
-    def __init__(self, meter: Meter, refused: Callable[[], int] = lambda: 0) -> None:
-        """`refused`: how many calls were over their caller's quota, so that there are none to tell of."""
+    def __init__(self, meter: Meter, refused: Mapping[str, int] = MappingProxyType({})) -> None:
+        """`refused`: by caller, how many calls were over its quota, so that there are none to tell of."""
         self._refused = refused
         self._tools: set[tuple[str, str]] = set()
         self._active: Counter[tuple[str, str]] = Counter()
@@ -95,8 +96,8 @@ class Metrics:
         return named
 
     def _over(self, _: CallbackOptions) -> Iterable[Observation]:
-        if count := self._refused():
-            yield Observation(count)
+        for caller, count in list(self._refused.items()):
+            yield Observation(count, {"afoot.caller": caller})
 
     def _observe(self, _: CallbackOptions) -> Iterable[Observation]:
         """Asked from a thread of the SDK's: a copy is made in one go."""

@@ -84,6 +84,6 @@ def _exporter(wanted: Mapping[str, str], settings: OtelSettings, calls: Calls) -
     except ImportError:
         raise CallerError(MISSING) from None
     try:
-        return Exporter(wanted, settings, lambda: calls.refused)
+        return Exporter(wanted, settings, calls.refused)
     except ValueError as error:  # of a variable that the SDK reads itself
         raise CallerError(f"telemetry cannot be set up: {error}") from None

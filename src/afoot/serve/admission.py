@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import Callable
 from hashlib import sha256
+from math import inf
 from secrets import token_hex, token_urlsafe
 from typing import Protocol
 
@@ -26,6 +27,12 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True):
     since: float
     expires: float
     agent: str = ""
+    token: str = ""  # the id of the named one that it ends with, if by such a one it was let in
+
+    @property
+    def until(self) -> float:
+        """When what let it in ends, if that does; what it lets in itself ends then, too."""
+        return self.expires if self.expires < self.since + SESSION_S else inf
 
 
 class Shelf(Protocol):
@@ -41,23 +48,30 @@ class Shelf(Protocol):
 class _Code(Struct):
     digest: str
     expires: float
+    until: float  # when a session that it becomes ends at the latest
+    token: str
     is_used: bool = False
 
 
 class Admission:
     """The codes that were given out, and the sessions in force; `now` is in seconds since 1970."""
 
-    def __init__(self, shelf: Shelf, now: Callable[[], float]) -> None:
+    def __init__(
+        self, shelf: Shelf, now: Callable[[], float], stands: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        """`stands`: whether a named token still lets somebody in."""
         self._shelf = shelf
         self._now = now
+        self._stands = stands
         self._codes: list[_Code] = []  # used and expired ones too, so that their second use is explained
         self._sessions: list[Session] = []
         self.seen: dict[str, float] = {}  # by session: when it last asked for something
 
-    def code(self) -> tuple[str, float]:
-        """A code that lets one browser in, and until when."""
+    def code(self, until: float = inf, token: str = "") -> tuple[str, float]:
+        """A code that lets one browser in, and until when; what it lets in ends with who asked for it."""
         code, expires = token_urlsafe(24), self._now() + CODE_S
-        self._codes = [*self._codes[-MOST_CODES + 1 :], _Code(_digest(code.encode()), expires)]
+        made = _Code(_digest(code.encode()), expires, until, token)
+        self._codes = [*self._codes[-MOST_CODES + 1 :], made]
         return code, expires
 
     def exchange(self, code: str, agent: str = "") -> tuple[str, Session]:
@@ -72,9 +86,9 @@ class Admission:
             raise CallerError(f"this login link has expired; {AGAIN}")
         token = token_urlsafe(32)
         now = self._now()
-        session = Session(
-            token_hex(8), _digest(token.encode()), now, now + SESSION_S, _plain(agent)[:MOST_AGENT]
-        )
+        until = min(now + SESSION_S, found[0].until)
+        about = _plain(agent)[:MOST_AGENT], found[0].token
+        session = Session(token_hex(8), _digest(token.encode()), now, until, *about)
         self._keep([*self.sessions()[-MOST_SESSIONS + 1 :], session])
         found[0].is_used = True  # a session that could not be kept leaves the link as it was
         return token, session
@@ -93,7 +107,11 @@ class Admission:
         changed = self._shelf.read()
         if changed is not None:
             self._sessions = sorted(changed, key=lambda one: one.since)
-        return [one for one in self._sessions if self._now() < one.expires]
+        return [
+            one
+            for one in self._sessions
+            if self._now() < one.expires and (not one.token or self._stands(one.token))
+        ]
 
     def has(self, session: str) -> bool:
         """Whether a session is still in force."""

@@ -95,7 +95,7 @@ async def health(request: Request) -> None:
     counted = {
         **site.counted,
         "tools that did not stop": engine.unstopped,
-        "calls over quota": engine.refused,
+        "calls over quota": engine.refused.total(),
     }
     problems, browser = site.problems, site.browser
     if browser is not None:

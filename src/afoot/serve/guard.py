@@ -65,7 +65,7 @@ class Guard(Struct, frozen=True):
             found.demand(CALL)
             self._attend(found, guest)
             return found.caller
-        if self.is_closed:
+        if self.is_closed or bearer:  # who claims to be somebody is not taken for somebody else
             raise Denied(401, "this token is not known here" if bearer else NEEDED)
         return LOCAL
 
@@ -102,7 +102,7 @@ class Guard(Struct, frozen=True):
         token = _bearer(scope)
         session = self.admission.find(token) if self.admission is not None and token else None
         if session is not None:
-            return operator(session.id)
+            return operator(session.id, session.token, session.until)
         found = await self.ways.find(token) if self.ways is not None and token else None
         if found is None:
             raise Denied(401, OPERATORS)
@@ -164,8 +164,11 @@ def is_bridge(caller: str) -> bool:
 
 
 def _bearer(scope: Scope) -> bytes:
-    sent = header(scope, b"authorization") or b""
-    return sent[7:].strip() if sent[:7].lower() == b"bearer " else b""
+    """The token that was sent; raises Denied for two, of which a proxy in front may have seen the other."""
+    sent = [bytes(value) for key, value in scope["headers"] if key == b"authorization"]
+    if len(sent) > 1:
+        raise Denied(400, "header authorization: stands more than once")
+    return sent[0][7:].strip() if sent and sent[0][:7].lower() == b"bearer " else b""
 
 
 def _text(scope: Scope, name: bytes) -> str | None:

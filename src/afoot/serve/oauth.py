@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import jwt
-from msgspec import DecodeError, json
+from msgspec import json
 
 from afoot.core.access import Access, is_sound
 from afoot.serve.principal import SCOPES, Denied, Principal
@@ -22,6 +22,7 @@ PARTING_S: Final = 2.0  # for calls to part from a caller whose token has expire
 KEEP_S: Final = 600.0  # how long keys are believed in: one that is published no more counts no more
 AGAIN_S: Final = 10.0  # between two fetches of the keys, however many strange tokens come
 LONGEST: Final = 16_384
+LATEST: Final = 1e15  # seconds since 1970; what is beyond, or NaN, is no time
 DIGEST: Final = "sha256-"
 _PLAIN = re.compile(r"[\w.@:+/|-]{1,100}", re.ASCII)
 
@@ -87,8 +88,9 @@ class Oauth:
     def _timely(self, claims: dict[str, Any]) -> None:
         now = self._now()
         for name in ("exp", "nbf"):
-            if not isinstance(claims.get(name, 0), int | float):
-                raise jwt.InvalidTokenError(f"{name} is no number")
+            when = claims.get(name, 0)
+            if not isinstance(when, int | float) or not abs(when) < LATEST:
+                raise jwt.InvalidTokenError(f"{name} is no time")
         if now >= claims["exp"] + LEEWAY_S:
             raise jwt.ExpiredSignatureError("it has expired")
         if now < claims.get("nbf", 0) - LEEWAY_S:
@@ -126,15 +128,17 @@ class Oauth:
         async with self._lock:
             if wanted in self._keys or 0 <= self._now() - self._asked < AGAIN_S:
                 return
-            self._asked, self._trouble = self._now(), ""
+            self._trouble = ""
             try:
                 url = self._access.jwks_url or await self._published()
                 found = _keys(json.decode(await self._fetch(url), type=dict[str, Any]))
                 if not found:
                     raise ValueError("it publishes none that can be used")
                 self._keys, self._had = found, self._now()
-            except (OSError, DecodeError, UnicodeDecodeError, ValueError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 self._trouble = f"the keys of {self._access.issuer} cannot be had ({error})"
+            finally:
+                self._asked = self._now()  # who waited meanwhile goes by what came of it
 
     async def _published(self) -> str:
         """Where the issuer says its keys are (RFC 8414, then OpenID)."""
@@ -154,7 +158,7 @@ class Oauth:
                 if not is_sound(url := str(told["jwks_uri"])):
                     raise ValueError(f"{url} would not be safe to read them from")
                 return url
-            except (OSError, DecodeError, KeyError, ValueError) as error:
+            except (OSError, KeyError, ValueError, RecursionError) as error:
                 problem = error
         raise ValueError(f"it does not say where: {problem}")
 

@@ -47,6 +47,6 @@ NOBODY: Final = Principal("", frozenset())
 ANYBODY: Final = Principal("", frozenset((WATCH,)))  # of this machine, where it is open
 
 
-def operator(session: str = "") -> Principal:
-    """The person whose gateway it is, at the terminal or in a browser."""
-    return Principal(OPERATOR, frozenset(SCOPES), session)
+def operator(session: str = "", token: str = "", until: float = inf) -> Principal:
+    """The person whose gateway it is, at the terminal or in a browser that somebody let in."""
+    return Principal(OPERATOR, frozenset(SCOPES), session, token, until)

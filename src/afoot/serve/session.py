@@ -56,7 +56,7 @@ class SessionList(Struct, frozen=True):
 async def code(request: Request) -> None:
     """Make a login link for one browser; it works once, within ten minutes."""
     request.query()
-    made, expires = _admission(request).code()
+    made, expires = _admission(request).code(request.who.until, request.who.token)
     # The guard has found the name among ours.
     host = request.header(b"host")
     scheme = "https" if request.site.public == f"https://{host}" else "http"

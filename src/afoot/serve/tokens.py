@@ -95,6 +95,10 @@ class Tokens:
                 return Principal(PREFIX + one.name, frozenset(one.scopes), token=one.id)
         return None
 
+    def stands(self, token: str) -> bool:
+        """Whether the token with this id still lets somebody in."""
+        return not self.over(Principal("", frozenset(), token=token))
+
     def over(self, who: Principal) -> str:
         """Why somebody whom a token let in may stay no longer; nothing if they may."""
         try:

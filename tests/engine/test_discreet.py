@@ -1,0 +1,101 @@
+"""What a tool says of its secrets is kept without them, however it says it."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from msgspec import Raw
+
+from afoot.core.facts import Logged
+from afoot.core.ports import Run
+from afoot.core.redact import WORD, Redactor
+from afoot.engine.endings import MOST_TEXT, MOST_TRACE
+from afoot.engine.engine import Submission
+from afoot.engine.remarks import written
+from afoot.engine.terms import Terms
+from afoot.errors import ToolError
+from tests.engine.double import engine_of, facts, over
+
+ODD = 'say "hünter2"\\n\nto line-two'
+
+
+def given(secret: str) -> Submission:
+    """A call with a secret."""
+    return Submission("tool", Raw(json.dumps({"password": secret}).encode()))
+
+
+@pytest.mark.parametrize("say", [str, repr, json.dumps, partial(json.dumps, ensure_ascii=False)])
+@pytest.mark.parametrize("kind", [ValueError, ToolError])
+async def test_a_secret_in_quotes_is_still_one(say: Callable[[str], str], kind: type[Exception]) -> None:
+    """S4: as Python or JSON write it, in a line, an error and a trace."""
+
+    async def body(run: Run) -> str:
+        run.log(f"trying {say(ODD)}", "info", "")
+        raise kind(f"not {say(ODD)}")
+
+    async with engine_of(body) as engine:
+        live = await over(engine, engine.submit(given(ODD)))
+    assert live.call.end is not None and (failure := live.call.end.failure) is not None
+    for text in (facts(live, Logged)[0].text, failure.message):
+        assert WORD in text and "nter2" not in text and "line-two" not in text
+    assert "nter2" not in failure.trace and "line-two" not in failure.trace
+
+
+async def test_a_secret_of_several_lines_is_none_of_them() -> None:
+    """S4: what is printed comes line by line."""
+
+    async def body(run: Run) -> str:
+        for line in ODD.splitlines():
+            run.log(line, "info", "stdout")
+        return ""
+
+    async with engine_of(body) as engine:
+        live = await over(engine, engine.submit(given(ODD)))
+    assert [fact.text for fact in facts(live, Logged)] == [WORD, WORD]
+
+
+@pytest.mark.parametrize("beyond", range(1, 12))
+async def test_half_a_secret_is_not_left_where_a_text_is_cut(beyond: int) -> None:
+    """S4, E3: neither at the end of the line for the caller, nor at the beginning of the trace."""
+    secret = "Q7w-Q7w-Q7w-"
+
+    async def body(run: Run) -> str:
+        head = "tool tool crashed: ValueError: "
+        said = "x" * (MOST_TEXT - len(head) - beyond) + secret
+        raise ValueError(f"{said}{secret}{'y' * (MOST_TRACE - 1 - beyond)}")
+
+    async with engine_of(body) as engine:
+        live = await over(engine, engine.submit(given(secret)))
+    assert live.call.end is not None and (failure := live.call.end.failure) is not None
+    assert len(failure.message) == MOST_TEXT and len(failure.trace) == MOST_TRACE
+    assert "Q" not in failure.message and "7" not in failure.trace[:20]
+
+
+async def test_what_a_server_was_given_is_kept_out_of_its_errors() -> None:
+    """S4: a variable or a header of its settings."""
+
+    async def body(run: Run) -> str:
+        raise ToolError.auth("the key 0123456789abcdef was refused; password: is needed")
+
+    async with engine_of(body) as engine:
+        engine.catalog.terms = Terms(redactor=(redactor := Redactor()))
+        redactor.know({"API_KEY": "0123456789abcdef"})
+        live = await over(engine, engine.submit(given("unused")))
+    assert live.call.end is not None and live.call.end.failure is not None
+    assert live.call.end.failure.message == f"the key {WORD} was refused; password: is needed"
+
+
+async def test_the_log_of_the_gateway_has_nothing_that_a_tool_was_given() -> None:
+    """S4: while its call lives; other lines are looked through as ever."""
+    lines = list[str]()
+
+    async def body(run: Run) -> str:
+        lines.append(written(engine, run.id, "trying hunter2, token=abc"))
+        return ""
+
+    async with engine_of(body) as engine:
+        live = await over(engine, engine.submit(given("hunter2")))
+        lines.append(written(engine, live.call.id, "token=abc"))
+        lines.append(written(engine, "", "token=abc"))
+    assert lines == [f"trying {WORD}, token={WORD}", f"token={WORD}", f"token={WORD}"]
