@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from afoot import __version__, state
 from afoot.changes import Source, follow_config, follow_tools
 from afoot.config import Settings, home
+from afoot.engine.recovery import recover
 from afoot.engine.remarks import written
 from afoot.engine.stopping import grace_over
 from afoot.errors import CallerError
@@ -24,11 +25,11 @@ from afoot.observe.logs import guard
 from afoot.pipes import pipes
 from afoot.providers.browser.folder import Folders, link_url
 from afoot.providers.browser.link import Lines
+from afoot.providers.context import current
 from afoot.serve.admission import Admission, Session
 from afoot.serve.api import routes
-from afoot.providers.context import current
 from afoot.serve.ended import FOLDER, Ended
-from afoot.serve.guard import Guard
+from afoot.serve.guard import PIPE, Guard
 from afoot.serve.http import App, Http
 from afoot.serve.linger import Linger
 from afoot.serve.link import Links
@@ -84,9 +85,11 @@ async def _serve(plan: Plan, started: Started) -> None:
         try:
             await gateway.servers.settled(SETTLED_S)
             if wire is not None:
+                await _recover(site, stop, PIPE)  # those of all others wait for a gateway that they can reach
                 await _stdio(site, stop, wire)
             else:
                 listening = _listen(site, plan.settings)  # after the store, whose lock tells who else runs
+                await _recover(site, stop)  # one that cannot listen leaves them to the next
                 if gateway.lock is not None:
                     gateway.lock.announce(site.url)
                 await _http(site, stop, listening, started, plan.linger)
@@ -95,9 +98,15 @@ async def _serve(plan: Plan, started: Started) -> None:
                 task.cancel()
 
 
+async def _recover(site: Site, stop: "_Stop", caller: str = "") -> None:
+    """Settle what a gateway that died has left, unless this one is told to go already."""
+    if not stop.asked.is_set():
+        await recover(site.engine, caller)
+
+
 def _gateway(plan: Plan, settings: Settings) -> Gateway:
     gateway = Gateway(*plan.targets, settings=settings)
-    gateway.bare = plan.bare
+    gateway.bare, gateway.recovers = plan.bare, False
     return gateway
 
 
@@ -135,6 +144,7 @@ async def _stdio(site: Site, stop: "_Stop", wire: tuple[asyncio.StreamReader, as
 def _listen(site: Site, settings: Settings) -> Listening:
     """Open the sockets, if those who may come through them can prove who they are."""
     tokens = Tokens(state.Kept("tokens.json", Token), time.time)
+    site.admission = Admission(state.Kept("sessions.json", Session), time.time, tokens.stands)
     listening = listen(settings, bool(tokens.all()))
     site.url, site.public = listening.url, listening.public
     site.ways = Ways(tokens, site.engine.clock, _issuer(site), site.bells)
@@ -145,7 +155,6 @@ def _issuer(site: Site) -> Issuer | None:
     if not site.settings.access.issuer:
         return None
     from afoot.serve.oauth import Oauth  # what checks signatures takes long to import
-    site.admission = Admission(state.Kept("sessions.json", Session), time.time, tokens.stands)
 
     return Oauth(site.settings.access, f"{site.public}/mcp", fetch, time.time)
 

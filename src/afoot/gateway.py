@@ -71,6 +71,7 @@ class Gateway:
         self._library: Library | None = None
         self._roster = Roster()
         self.bare = False  # whether it may have nothing to serve yet
+        self.recovers = True  # by itself; else whoever opened it has to, once it can serve
 
     async def __aenter__(self) -> Self:
         try:
@@ -97,7 +98,6 @@ class Gateway:
             await self._stack.enter_async_context(self.engine)
             await self._stack.enter_async_context(Retention(self.engine, lambda: self.settings))
             await self._remember()
-            await recover(self.engine)
         except BaseException as error:
             await self.__aexit__(type(error))
             raise
@@ -211,10 +211,15 @@ class Gateway:
         raise CallerError(f"no server has {subject}")
 
     async def _remember(self) -> None:
-        """Tools that have reported before are expected to (C1); what they took, they take again (P9)."""
+        """Tools that have reported before are expected to (C1); what they took, they take again (P9).
+
+        Calls of a gateway that died are settled.
+        """
         rows = await self.engine.journal.find(Query(limit=REMEMBERED))
         self.engine.reporters |= {row.tool for row in rows if row.progress is not None}
         self.engine.usual.recall(rows)
+        if self.recovers:
+            await recover(self.engine)
 
     async def _past(self, live: Live, until: int) -> Sequence[Fact]:
         """The facts before a follower's position, however long ago they fell out of memory."""

@@ -57,6 +57,7 @@ class Call(Struct, eq=False):
     contents: int = 0  # reports that are facts
     open: dict[str, Question] = {}
     asked_at: dict[str, float] = {}
+    asked_by: dict[str, int] = {}  # the attempt that did
     questions: dict[str, Question] = {}
     answers: dict[str, Answered] = {}
     partials: list[Raw] = []
@@ -224,7 +225,7 @@ def _ask(call: Call, fact: Asked) -> None:
         call.since = None
     call.open[question.id] = question
     call.questions[question.id] = question
-    call.asked_at[question.id] = fact.at
+    call.asked_at[question.id], call.asked_by[question.id] = fact.at, call.attempt
 
 
 def _answer(call: Call, fact: Answered) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 async def admit(engine: "Engine", live: Live) -> None:
     """Bring a call to its start, and run it; or end it where somebody or something says no."""
     try:
+        if live.call.attempt:
+            _rest(engine, live)
         arm(live, engine.clock, engine.tick)
         # What was asked for may not change any more (A6): the hooks have seen it, before a restart.
         if engine.hooks is not None and not (live.call.questions or live.call.attempt or live.call.amended):
@@ -85,6 +87,12 @@ def _given_up(engine: "Engine", live: Live, died: RunnerDied) -> Finished:
     if has_begun or end.failure is None:
         return end
     return replace(end, failure=replace(end.failure, side_effects="none"))
+
+
+def _rest(engine: "Engine", live: Live) -> None:
+    """Until it begins again no clock of its tool runs: neither a queue nor a start is its silence (C1)."""
+    call, limits = live.call, live.call.opened.limits
+    call.since, call.heard = None, engine.clock.now() + limits.queue_s + limits.start_s
 
 
 async def _amend(engine: "Engine", live: Live) -> None:

@@ -17,7 +17,7 @@ log = logging.getLogger("afoot.engine")
 
 async def approve(engine: "Engine", live: Live) -> None:
     """Ask until somebody says yes or no, if it must be asked at all; raises ToolError.refused for a no."""
-    if not _must_ask(engine, live):
+    if live.call.started is not None or not _must_ask(engine, live):  # what has begun had its yes
         return
     while (answered := _settled(live.call)) is None:
         await _ask(engine, live)
@@ -25,8 +25,7 @@ async def approve(engine: "Engine", live: Live) -> None:
     if said.decision in ("run", "always") and answered.answer.by == policy.OPERATOR:
         _remember(engine, live, answered.at)
     if said.decision == "always":
-        if live.call.started is None:  # else it was allowed before its gateway died
-            _allow(engine, live, said, answered)
+        _allow(engine, live, said, answered)
     elif said.decision != "run":
         raise review.refusal(live.tool, said)
 

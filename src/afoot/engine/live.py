@@ -53,8 +53,9 @@ class Live(Struct, eq=False):
     tool: Tool
     arguments: Raw = Raw()  # what the tool gets; in the facts are those that may be kept (S4)
     given: dict[str, Answer] = {}  # answers that came before their questions
-    can_ask: bool = False  # whether its caller can be asked with a form
+    can_ask: bool | None = False  # whether its caller can be asked with a form; None: who knew is dead
     said: dict[str, Answer] = {}  # by question: answers that are not kept as they were given (S4)
+    replies: dict[str, list[Answer | None]] = {}  # by key, in order: what attempts that died were answered
     secrets: tuple[tuple[Raw, Raw, int], Set[str]] | None = None  # of what it was given, what is not kept
     orphaned: int = 0  # how many of its questions, the first ones, were asked by attempts that died
     work: Work | None = None

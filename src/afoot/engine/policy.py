@@ -94,8 +94,10 @@ class Policy:
         digest = digest_of(arguments)
         return any(entry.covers(tool, digest, caller, now) for entry in self.entries)
 
-    def asks(self, tool: Tool, can_ask: bool, now: float) -> str:
+    def asks(self, tool: Tool, can_ask: bool | None, now: float) -> str:
         """Whom to ask: caller, operator, or both as ""; raises ToolError.refused if nobody is there (A1)."""
+        if can_ask is None:  # nobody had the time to come back yet: it waits for whoever does (H4)
+            return self.ask_by.removesuffix(BOTH)
         if can_ask and self.ask_by != OPERATOR:
             return "" if self.ask_by == BOTH else CALLER
         if self.ask_by == CALLER:

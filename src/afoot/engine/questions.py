@@ -59,18 +59,25 @@ def fault(error: jsonschema_rs.ValidationError) -> str:
     return f"{where}: {error.message}"
 
 
-def recorded(live: Live) -> dict[str, Answer]:
-    """The answers given before, by key: a tool that runs again is not asked twice.
+def recorded(live: Live) -> dict[str, list[Answer | None]]:
+    """The answers given before, by key and in their order: a tool that runs again is not asked twice.
 
-    Unless a secret in one was not kept, and the gateway that knew it is dead.
+    None where a secret was not kept, and the gateway that knew it is dead: that is asked again.
     """
     call = live.call
-    said = {key: live.said.get(key, answered.answer) for key, answered in call.answers.items()}
-    return {
-        call.questions[key].key: answer
-        for key, answer in said.items()
-        if answer.action != "cancel" and not redacted(answer.content)
-    }
+    told: dict[tuple[str, int], list[Answer | None]] = {}  # by attempt, too
+    for name, question in call.questions.items():
+        answered = call.answers.get(name)
+        if answered is not None and answered.answer.action != "cancel":
+            said = live.said.get(name, answered.answer)
+            one = None if redacted(said.content) else said
+            told.setdefault((question.key, call.asked_by[name]), []).append(one)
+    found: dict[str, list[Answer | None]] = {}
+    for (key, _), answers in told.items():
+        # The next attempt was given the same as far as it came, so the longest has all.
+        if len(answers) >= len(found.get(key, ())):
+            found[key] = answers
+    return found
 
 
 def orphans(live: Live) -> list[Question]:
@@ -90,10 +97,10 @@ def keep(live: Live, question: Question, given: Answer) -> None:
 async def ask(engine: "Engine", live: Live, question: Question) -> Answer:
     """Open a question and wait for its answer; a known key is answered at once."""
     call = live.call
-    if len(call.questions) >= engine.max_questions:
+    if len(call.questions) - live.orphaned >= engine.max_questions:
         raise ToolError.refused(f"over {engine.max_questions} questions in one call (raise max_questions)")
     # An approval is given for a call that is known (A6), and the operator's answer comes from the operator.
-    known = None if question.kind == "approval" or question.to else live.given.pop(question.key, None)
+    known = None if question.kind == "approval" or question.to else _known(live, question.key)
     if question.kind in ("sample", "roots") and call.opened.caller == "operator":
         known = Answer("decline", by="engine")  # who called it has no model, and no roots
     question = replace(question, id=f"{call.id}.{len(call.questions) + 1}")
@@ -136,6 +143,13 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
         waiter.set_result(checked)
         return False
     return live.task is None and not live.call.open
+
+
+def _known(live: Live, key: str) -> Answer | None:
+    """The answer to the next question of this key, if an attempt that died was given it, or it came early."""
+    replies = live.replies.get(key)
+    answer = replies.pop(0) if replies else None
+    return live.given.pop(key, None) if answer is None else answer
 
 
 def _is_dropped(answered: Answered | None) -> bool:

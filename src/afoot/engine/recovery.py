@@ -7,8 +7,8 @@ from collections import Counter
 from msgspec import Raw
 
 from afoot.core.call import Call, fold
-from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Sample
-from afoot.core.ports import Tool
+from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Opened, Sample
+from afoot.core.ports import Provider, Tool
 from afoot.core.redact import redacted
 from afoot.core.rules import fate
 from afoot.engine.admission import admit
@@ -39,15 +39,19 @@ async def recall(engine: Engine, call_id: str) -> Live:
     return live
 
 
-async def recover(engine: Engine) -> None:
-    """Settle the calls of a gateway that died: they are queued again, run again, lost or uncertain (U4)."""
+async def recover(engine: Engine, caller: str = "") -> None:
+    """Settle the calls of a gateway that died: they are queued again, run again, lost or uncertain (U4).
+
+    `caller`: only those of this one.
+    """
     fates = Counter[str]()
     for call_id in await engine.journal.unfinished():
         try:
             live = await recall(engine, call_id)
         except (AfootError, ValueError, KeyError) as error:  # it is damaged, and may not stop all others
             log.error("call %s of a gateway that died cannot be read: %s", call_id, error)
-        else:
+            continue
+        if caller in ("", live.call.opened.caller):
             engine.adopt(live)
             await _settle(engine, live)
             fates[_fated(live.call)] += 1
@@ -62,7 +66,7 @@ async def _settle(engine: Engine, live: Live) -> None:
     _rested(call, engine.clock.now())
     if call.cancel is not None or redacted(call.arguments) or await _is_below(engine, call):
         _give_up(engine, live)
-    elif call.started is None and _is_asked(call) and call.opened.tool not in engine.catalog.known:
+    elif call.started is None and _is_asked(call) and not _is_back(engine, call.opened):
         live.task = asyncio.create_task(_reunite(engine, live))
     elif _equip(engine, live) and _may_go_on(engine, live):
         _go_on(engine, live)
@@ -80,7 +84,8 @@ def _fated(call: Call) -> str:
 def remembered(entries: list[Entry]) -> Live:
     """The call that these entries tell of."""
     call = fold(entries[0].call, (entry.fact for entry in entries))
-    live = Live(call, Tool(call.opened.tool, call.opened.server, Raw(b"{}")), call.arguments)
+    tool = Tool(call.opened.tool, call.opened.server, Raw(b"{}"))
+    live = Live(call, tool, call.arguments, can_ask=None)
     end = next((at for at, entry in enumerate(entries, 1) if type(entry.fact) is Finished), len(entries))
     live.backlog.extend(entries[: end + BACKLOG - 1])  # what came long after its end may not push that out
     live.recorded = call.seq
@@ -110,7 +115,12 @@ def _may_go_on(engine: Engine, live: Live) -> bool:
     if call.started is None:
         return _is_asked(call) or _is_lasting(live)
     is_wanted = bool(call.questions) or _is_lasting(live)
-    return is_wanted and call.is_safe and call.attempt < engine.max_attempts
+    return is_wanted and call.is_safe and _is_safe(live.tool) and call.attempt < engine.max_attempts
+
+
+def _is_safe(tool: Tool) -> bool:
+    """Whether it may be repeated by what is declared now: somebody may have taken that back since."""
+    return tool.trusted and (tool.idempotent or tool.read_only)
 
 
 def _is_asked(call: Call) -> bool:
@@ -131,8 +141,6 @@ def _go_on(engine: Engine, live: Live) -> None:
     if call.open and call.started is not None:
         arm(live, engine.clock, engine.tick)
         return
-    if call.started is not None:
-        live.heard = engine.clock.now() + call.opened.limits.start_s  # a start is no silence of the tool (C1)
     live.task = asyncio.create_task(admit(engine, live))
 
 
@@ -149,7 +157,7 @@ async def _reunite(engine: Engine, live: Live) -> None:
     try:
         arm(live, engine.clock, engine.tick)
         with engine.follow(live, bell.ring, None):
-            while live.call.opened.tool not in engine.catalog.known:
+            while not _is_back(engine, live.call.opened):
                 if is_ours and not live.call.open:
                     _miss(engine, live)
                     return
@@ -202,11 +210,28 @@ def _explain(call: Call, outcome: str) -> Failure:
 
 def _equip(engine: Engine, live: Live) -> bool:
     """Give a remembered call its work again, if its tool is still the same."""
+    found = _found(engine, live.call.opened)
+    if found is None:
+        log.warning("call %s: its tool %s is gone, or another now", live.call.id, live.tool.name)
+        return False
+    provider, tool = live.provider, live.tool = found
     try:
-        provider, tool = engine.catalog.get(live.call.opened.tool)
-        live.provider, live.tool = provider, tool
         live.work = provider.prepare(tool.inner or tool.name, live.call.arguments)
     except Exception as error:  # an author's own check of arguments may raise anything
         log.warning("call %s cannot be run again: %s", live.call.id, error)
         return False
-    return tool.digest == live.call.opened.digest
+    return True
+
+
+def _found(engine: Engine, opened: Opened) -> tuple[Provider, Tool] | None:
+    """Its tool, if that is the same, under whatever name: these change as servers come and go (U3)."""
+    meant = opened.server, opened.digest
+    same = [one for one in engine.catalog.known.values() if (one[1].server, one[1].digest) == meant]
+    return next((one for one in same if one[1].name == opened.tool), same[0] if same else None)
+
+
+def _is_back(engine: Engine, opened: Opened) -> bool:
+    """Whether its tool is there, or what has become of it."""
+    named = engine.catalog.known.get(opened.tool)
+    is_its_own = named is not None and named[1].server == opened.server
+    return is_its_own or _found(engine, opened) is not None

@@ -86,7 +86,7 @@ class Trees:
         child = self._engine.submit(
             Submission(
                 tool, arguments, above.opened.caller,
-                ceiling_s=left_s, parent=above.id, weight=weight, can_ask=parent.can_ask,
+                ceiling_s=left_s, parent=above.id, weight=weight, can_ask=bool(parent.can_ask),
                 trace=handed_down(above, self.trace is not None), inner=True,
             )
         )  # fmt: skip
@@ -236,7 +236,7 @@ class Trees:
             self.answered(live, question_id, answer)
 
     def _may_ask(self, live: Live) -> bool:
-        return len(live.call.questions) < self._engine.max_questions
+        return len(live.call.questions) - live.orphaned < self._engine.max_questions
 
     def _arm(self, live: Live) -> None:
         arm(live, self._engine.clock, self._engine.tick)
