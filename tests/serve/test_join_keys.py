@@ -7,12 +7,13 @@ import pytest
 from afoot.core.facts import Entry
 from afoot.core.ports import Query, Row, Run
 from afoot.errors import StoreError
-from afoot.serve import callers
+from afoot.serve import callers, join
 from afoot.serve.callers import Keys
 from afoot.store.memory import MemoryJournal
 from tests.serve.double import Client, Message, faked, nap, site_of
+from tests.serve.tasking import ABLE
 from tests.serve.test_join import KEY, keyed
-from tests.serve.wires import Web, hello, older
+from tests.serve.wires import Web, hello, modern, older, request
 
 
 def call_of(answer: Message) -> str:
@@ -60,7 +61,7 @@ async def test_a_key_that_was_pushed_out_is_found_in_the_history(monkeypatch: py
 
 
 def test_what_is_pushed_out_is_the_oldest_and_a_key_that_is_used_again_is_new() -> None:
-    """D2: beyond 10,000, some at once; who lost one is looked up again, the others are not."""
+    """D2: beyond 10,000, some at once; those are looked up again, and new ones are known to be new."""
     keys = Keys()
     for n in range(callers.MOST):
         keys.note("a" if n < 500 else "b", str(n), f"call {n}", ())
@@ -69,7 +70,62 @@ def test_what_is_pushed_out_is_the_oldest_and_a_key_that_is_used_again_is_new() 
     assert len(keys.calls) == callers.MOST and len(keys.looked) == 3
     keys.note("c", "new", "call", {"call 1"})
     assert ("a", "0") in keys.calls and ("a", "1") in keys.calls and ("a", "2") not in keys.calls
-    assert len(keys.calls) == callers.MOST * 9 // 10 and keys.looked == {("c", "tool")}
+    assert len(keys.calls) == callers.MOST * 9 // 10 and len(keys.looked) == 3
+    sure = [keys.is_sure("a", "tool", key) for key in ("0", "1", "2", "never used")]
+    assert sure == [True, True, False, True] and not keys.is_sure("b", "tool", "never used")
+
+
+class Read(MemoryJournal):
+    """A history that counts how often it is read, which takes a moment."""
+
+    lists = facts_of = 0
+
+    async def find(self, query: Query) -> list[Row]:
+        self.lists += 1
+        await asyncio.sleep(0.01)
+        return await super().find(query)
+
+    async def facts(self, call: str, after: int = 0) -> list[Entry]:
+        self.facts_of += 1
+        return await super().facts(call, after)
+
+
+async def blink(run: Run) -> str:
+    """A tool that is done in a moment."""
+    await asyncio.sleep(0.01)
+    return "done"
+
+
+@faked
+async def test_a_key_that_is_new_costs_no_look_however_many_there_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """D2: also beyond those that are kept in mind; one that was pushed out is still the same call."""
+    monkeypatch.setattr(callers, "MOST", 10)
+    monkeypatch.setattr(join, "PAGE", 5)
+    async with site_of(blink, journal=Read()) as site:
+        web, journal = Web(site), site.engine.journal
+        assert isinstance(journal, Read)
+        calls = [call_of((await web.ask(keyed(n, f"key {n}"))).messages[-1]) for n in range(60)]
+        assert (journal.lists, journal.facts_of) == (1, 0) and len(site.keys.calls) <= 10
+        assert call_of((await web.ask(keyed(1, "key 3"))).messages[-1]) == calls[3]
+        for n in range(60, 200):  # too many to know that they were there: the history is looked through anew
+            await web.ask(keyed(n, f"key {n}"))
+        assert len(site.keys.pushed) <= 100 and journal.lists < 50
+
+
+@faked
+async def test_clients_that_come_together_after_a_restart_share_one_look() -> None:
+    """D2: each with a key of its own; a long history is not read as often as there are clients."""
+    journal = Read()
+    async with site_of(blink, journal=journal) as site:
+        web = Web(site)
+        calls = [call_of((await web.ask(keyed(n, f"key {n}"))).messages[-1]) for n in range(20)]
+    async with site_of(blink, journal=journal) as site:
+        web, journal.lists, journal.facts_of = Web(site), 0, 0
+        posted = [web.post(keyed(n, f"key {n}")) for n in range(20)]
+        assert [call_of((await one.done()).messages[-1]) for one in posted] == calls
+        assert journal.lists == 1 and journal.facts_of == 20 + 20  # once to know them, once to tell them
 
 
 class Away(MemoryJournal):
@@ -126,3 +182,22 @@ async def test_while_the_history_cannot_be_read_what_runs_is_joined_and_what_is_
             running, journal.is_away = [live.attached for live in site.engine.calls()], False
             assert running == ([2, 1] if safe else [2])
             assert (await other.done()).status == (200 if safe else 503)
+
+
+@faked
+async def test_while_the_history_cannot_be_read_whoever_asks_for_a_call_is_told_so_by_its_own_id() -> None:
+    """E2, D2: an error of ours in the answer to that request, in both eras, so that it can ask again."""
+    async with site_of(blink, journal=Away()) as site:
+        web, journal = Web(site), site.engine.journal
+        assert isinstance(journal, Away)
+        task = call_of((await web.ask(keyed(1))).messages[-1])
+        journal.is_away = True
+        get, wait = {"taskId": task}, {"name": "afoot_wait", "arguments": {"call": task}}
+        answers = [await web.ask(modern("tasks/get", get, 7, capabilities=ABLE))]
+        answers.append(await web.ask(modern("tools/call", wait, 7)))
+        await web.shake_hands()
+        answers += [await web.ask(request(*one, 7)) for one in (("tasks/get", get), ("tools/call", wait))]
+        journal.is_away = False
+    assert [one.status for one in answers] == [503, 503, 200, 200]
+    errors = [(one.messages[-1]["id"], one.messages[-1]["error"]) for one in answers]
+    assert errors == [(7, {"code": -32603, "message": "history: away"})] * 4

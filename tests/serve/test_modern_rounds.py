@@ -207,3 +207,40 @@ async def test_a_question_that_is_answered_in_the_same_pass_ends_no_request() ->
     async with site_of(tool) as site:
         tape = await talk(site, wanted())
         assert "accept {} by operator" in told_text(tape.result)
+
+
+async def ask_thrice(run: Run) -> str:
+    """A tool that asks the same three times, one after the other."""
+    return " ".join([said(await run.ask(form("sure"))) for _ in range(3)])
+
+
+def numbered(n: int) -> dict[str, object]:
+    """An answer that can be told from others."""
+    return {"action": "accept", "content": {"n": n}}
+
+
+@faked
+async def test_a_retry_that_comes_twice_answers_no_question_that_was_asked_since() -> None:
+    """Q1 c, Q1 d: though it has the same key; whoever brings it is asked what is asked now."""
+    async with site_of(ask_thrice) as site:
+        asked = await talk(site, wanted())
+        for n in (1, 2):
+            retry = wanted(state=asked.state, answers=replies(sure=numbered(n)))
+            for _ in range(3):
+                asked = await talk(site, retry)
+                assert len(only(site).call.questions) == n + 1 and "sure" in asked.result["inputRequests"]
+        last = await talk(site, wanted(state=asked.state, answers=replies(sure=numbered(3))))
+    assert [told_text(last.result).count(f'{{"n": {n}}}') for n in (1, 2, 3)] == [1, 1, 1]
+
+
+@faked
+async def test_an_answer_that_comes_too_late_is_none_to_the_next_question() -> None:
+    """A5, Q1 d: somebody else was first; the retry only follows, and brings the next one back."""
+    async with site_of(ask_thrice) as site:
+        state = (await talk(site, wanted())).state
+        [first] = only(site).call.open
+        site.engine.answer(first, Answer("decline", by="operator"))
+        await asyncio.sleep(1)
+        late = await talk(site, wanted(state=state, answers=replies(sure=YES)))
+        assert "sure" in late.result["inputRequests"]
+        assert [one.answer.by for one in only(site).call.answers.values()] == ["operator"]

@@ -9,6 +9,7 @@ from afoot.serve.site import Site
 from afoot.wire.sse import Event
 from tests.engine.double import content, form
 from tests.serve.double import YES, Message, faked, nap, only, said, site_of
+from tests.serve.tasking import walk
 from tests.serve.wires import Exchange, Web, cancelled, hello, older, request
 
 
@@ -25,6 +26,14 @@ async def client(site: Site, **capabilities: object) -> Web:
     """A client with a session."""
     web = Web(site)
     await web.shake_hands(**capabilities)
+    return web
+
+
+async def elder(site: Site) -> Web:
+    """A client of an older version with a session."""
+    web, opening = Web(site), hello()
+    opening["params"]["protocolVersion"] = "2025-06-18"
+    web.session = (await web.ask(opening)).headers["mcp-session-id"]
     return web
 
 
@@ -68,12 +77,21 @@ async def test_a_stream_begins_with_where_it_is_and_every_fact_has_its_place() -
 async def test_a_client_of_an_older_version_is_sent_no_empty_event() -> None:
     """H2: it would take it for a broken message; its ids come with the facts."""
     async with site_of(logs) as site:
-        web = Web(site)
-        opening = hello()
-        opening["params"]["protocolVersion"] = "2025-06-18"
-        web.session = (await web.ask(opening)).headers["mcp-session-id"]
-        events = (await web.ask(older(1))).events
+        events = (await (await elder(site)).ask(older(1))).events
     assert all(event.data for event in events) and len(places(events)) == 6
+
+
+@faked
+async def test_a_client_of_an_older_version_goes_on_though_there_were_no_facts_yet() -> None:
+    """H2: its first event says where the stream begins; the result comes, and progress rises on."""
+    async with site_of(walk) as site:
+        web = await elder(site)
+        broken = await cut(web, older(1, progressToken="t"), 3.5)
+        assert [bool(event.id) for event in broken.events] == [True, False, False]
+        resumed = await again(web, places(broken.events)[0]).done()
+    assert resumed.messages[-1]["result"]["content"][0]["text"] == "there"
+    whole = [one["params"]["progress"] for one in broken.messages + resumed.messages[:-1]]
+    assert whole == sorted(set(whole)) and whole[-1] == 10
 
 
 @pytest.mark.parametrize("after_s", [0.5, 1.5, 2.5, 4.5])
@@ -90,6 +108,25 @@ async def test_a_broken_stream_goes_on_without_a_gap_or_a_repeat(after_s: float)
     assert whole[-1]["id"] == 7 and whole[-1]["result"]["content"][0]["text"] == "logged"
     numbers = [one["params"]["progress"] for one in whole if one.get("method") == "notifications/progress"]
     assert numbers == sorted(set(numbers)) and numbers[-1] == 5
+
+
+async def pieces(run: Run) -> str:
+    """A tool that has a piece of its result every second, five times."""
+    for n in range(1, 6):
+        await asyncio.sleep(1)
+        run.content(Report(partial=content(f"piece {n}")))
+    return "whole"
+
+
+@faked
+async def test_whoever_wanted_partial_results_still_does() -> None:
+    """H2, P11: it gets those that it has not had, each once."""
+    async with site_of(pieces) as site:
+        web = await client(site)
+        broken = await cut(web, older(1, progressToken="t", **{"dev.afoot/partial": True}), 2.5)
+        resumed = await again(web, places(broken.events)[-1]).done()
+    told = str(broken.messages + resumed.messages)
+    assert [told.count(f"piece {n}") for n in range(1, 6)] == [1] * 5
 
 
 @faked

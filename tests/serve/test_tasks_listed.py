@@ -71,6 +71,25 @@ async def test_a_long_list_comes_in_pages_and_plain_calls_push_no_task_out(
     assert found == made[::-1] and pages < 12
 
 
+@pytest.mark.parametrize("crowd", [5, 1000])
+@faked
+async def test_a_list_of_tasks_of_one_moment_has_an_end(monkeypatch: pytest.MonkeyPatch, crowd: int) -> None:
+    """H3: no place comes twice, however many were made at once; all are there, if not beyond measure."""
+    for name, value in (("MOST", 2), ("LOOKED", 3), ("CROWD", crowd)):
+        monkeypatch.setattr(tasks_2025, name, value)
+    async with site_of(nap) as site:
+        client = await shaken(site)
+        claim = Claim(task=True)
+        lives = [site.engine.submit(Submission("tool", caller="session:1", claim=claim)) for _ in range(8)]
+        await asyncio.sleep(20)
+        found, cursors = list[str](), list[str | None]([None])
+        while not cursors[1:] or cursors[-1] is not None:
+            more, cursor = await page(client, cursors[-1])
+            assert cursor not in cursors[1:]
+            found, cursors = found + more, [*cursors, cursor]
+    assert len(found) == len(set(found)) == (len(lives) if crowd == 1000 else 5)
+
+
 @pytest.mark.parametrize("is_purged", [False, True])
 @faked
 async def test_a_list_goes_on_behind_a_call_that_is_known_no_more(

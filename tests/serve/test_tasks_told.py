@@ -3,8 +3,13 @@
 import asyncio
 
 import mcp_types
+import pytest
 
 from afoot.core.ports import Run
+from afoot.engine.bell import Bell
+from afoot.engine.engine import Submission
+from afoot.serve import tasks_news
+from afoot.serve.tasks_news import Watching
 from afoot.wire.tasks import RELATED
 from tests.engine.double import form
 from tests.serve.double import YES, Message, faked, said, site_of
@@ -110,6 +115,19 @@ async def test_a_question_on_a_stream_that_broke_is_asked_on_the_next() -> None:
         await web.ask({"jsonrpc": "2.0", "id": asked[1]["id"], "result": YES})
         await asyncio.sleep(1)
         assert site.engine.calls() == []
+
+
+@faked
+async def test_many_tasks_take_no_news_from_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H3, Q1: each is told of, and so is what it asks, however many begin before anybody is told."""
+    monkeypatch.setattr(tasks_news, "MOST", 3)
+    async with site_of(ask_late) as site:
+        watching = Watching(site, Bell(), lambda live: [live.call.id.encode()])
+        calls = [site.engine.submit(Submission("tool")) for _ in range(6)]
+        for live in calls:
+            watching.follow(live)
+        assert watching.take() == [live.call.id.encode() for live in calls]
+        watching.close()
 
 
 @faked

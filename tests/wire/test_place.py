@@ -1,7 +1,8 @@
 """Places in streams and passports of sessions: what we wrote is read again, and nothing else."""
 
+from typing import Any
+
 import pytest
-from msgspec import UNSET
 
 from afoot.wire.bookmark import Slip, seal_slip
 from afoot.wire.messages import Capabilities
@@ -11,12 +12,12 @@ KEY = b"k" * 32
 PASSPORT = Passport("secret", "local", 1.5, "2025-11-25", "test", {"form": {}}, None, {})
 
 
-@pytest.mark.parametrize("token", [UNSET, 7, "tök.en"])
+@pytest.mark.parametrize("reader", [(), (7,), ("tök.en",), (7, True), ("tök.en", True)])
 @pytest.mark.parametrize("request_id", [1, "a.b"])
-def test_a_place_is_read_as_it_was_written(request_id: int | str, token: int | str) -> None:
-    """H2, D2: epoch, call, number, and who reads."""
-    place = Place("e1", "c1", 0, request_id, token)
-    assert read_place(place.at(12)) == Place("e1", "c1", 12, request_id, token)
+def test_a_place_is_read_as_it_was_written(request_id: int | str, reader: tuple[Any, ...]) -> None:
+    """H2, D2, P11: epoch, call, number, and who reads, and whether partial results too."""
+    place = Place("e1", "c1", 0, request_id, *reader)
+    assert read_place(place.at(12)) == Place("e1", "c1", 12, request_id, *reader)
     assert place.at(12).startswith("e1.c1.12.") and place.at(12).isascii()
 
 

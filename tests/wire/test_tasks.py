@@ -233,6 +233,11 @@ def test_how_long_a_task_is_kept_is_a_number_that_is_true_in_both_eras() -> None
     assert json.loads(tasks.got_older(1, of, ABLE))["result"]["ttl"] == 19_000
 
 
+def test_a_task_was_never_updated_in_the_future() -> None:
+    """H3, C1: while it starts again, its silence counts from a moment that is still to come."""
+    assert got(running(), heard=AT + 180)["lastUpdatedAt"] == "2023-11-14T22:14:20.000Z"
+
+
 def test_a_task_begins_as_one_that_works() -> None:
     """H3: in 2025-11-25 it must; what it asks is told to who asks for it."""
     of = Standing(running(Asked(AT + 1, FORM)), AT + 2)

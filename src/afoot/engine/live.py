@@ -79,6 +79,7 @@ class Live(Struct, eq=False):
     series: Series = field(default_factory=Series)  # the numbers that callers have been sent (P4)
     round: int = 0
     attached: int = 0  # requests of the newest round that follow this call
+    awaited: float = 0.0  # until when its caller is to come back from a round that asked nothing
     told: tuple[int, int] = (0, 0)  # how many facts and readings the request before had taken
     request: tuple[int | str, str] | None = None  # the id of the one that opened it, and its era's version
     provider: Provider | None = None

@@ -21,11 +21,18 @@ class Keys(Struct):
 
     calls: dict[tuple[str, str], str] = {}
     looked: set[tuple[str, str]] = set()  # callers and tools whose history was looked through
+    looking: dict[tuple[str, str], asyncio.Future[bool]] = {}  # those whose history just is
+    pushed: set[int] = set()  # hashes of keys that were in mind, and are only in the history now
+
+    def is_sure(self, caller: str, tool: str, key: str) -> bool:
+        """Whether what is in mind is all that there is to know of a key."""
+        known = caller, key
+        return known in self.calls or ((caller, tool) in self.looked and hash(known) not in self.pushed)
 
     def note(self, caller: str, key: str, call: str, living: Container[str]) -> None:
         """This is what the caller means from now on; beyond MOST the oldest of calls that are over go.
 
-        Several at once, because the history of their callers is then looked through again.
+        That they were there is kept in mind, so that a key that is new is known to be, and costs no look.
         """
         self.calls.pop((caller, key), None)
         self.calls[caller, key] = call
@@ -34,8 +41,10 @@ class Keys(Struct):
             gone = list(islice(over, len(self.calls) - MOST + MOST // 10))
             for known in gone:
                 del self.calls[known]
-            callers = {known[0] for known in gone}
-            self.looked = {known for known in self.looked if known[0] not in callers}
+            self.pushed.update(map(hash, gone))
+        if len(self.pushed) > 10 * MOST:  # the history is looked through again, of whoever has a key
+            self.pushed.clear()
+            self.looked.clear()
 
 
 class Callers:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from afoot.core.call import Series
 from afoot.core.facts import NOTHING, Finished, Opened, Question, Reading, Released, Started
 from afoot.core.notices import notice
-from afoot.core.ports import Handle, Tool
+from afoot.core.ports import Handle
 from afoot.engine.engine import Submission
 from afoot.engine.live import Follower, Live
 from afoot.errors import CallerError
@@ -83,7 +83,7 @@ class Conversation:
             or not found[1].plain
             or b"x-mcp-header" in bytes(found[1].definition)
         ):
-            self._open(found and found[1], headers)
+            self._open(headers)
         else:
             if len(want.arguments) > site.settings.max_arguments_bytes:
                 raise site.too_large()
@@ -100,12 +100,13 @@ class Conversation:
         self.live.attached = 1
         self.live.request = want.id, self.manner.version
 
-    def _open(self, tool: Tool | None, headers: Mapping[str, str] | None) -> None:
+    def _open(self, headers: Mapping[str, str] | None) -> None:
         """Open a call that wants more than the ordinary, or join one of the same arguments; raises Fault."""
-        site, want = self.site, self.want
+        site, want, tool = self.site, self.want, self.site.tool(self.want.name)
         self.as_task = want.task = tasks.chosen(site, want, tool, modern=self.manner.modern)
         again = alike(site, want, tool, self.caller) if tool is not None and tool.join else None
         self.live, self.joins = again or site.open(want, self.caller, headers), again is not None
+        self.round = self.live.round
 
     def cancel(self, by: str, reason: str) -> None:
         """The caller wants no answer any more, nor that the call goes on if this request opened it."""
@@ -239,8 +240,8 @@ class Conversation:
 
     async def _leave(self) -> bool:
         """Nobody is there any more, or the caller wants no answer."""
-        if not (self.stopped or self.waits):
-            self.manner.left(self)
+        if not self.waits and not (self.stopped and self.live.call.cancel):
+            self.manner.left(self)  # also if it is stopped and its call is not: that runs for nobody now
         await self.outlet.finish(self.manner.over(self), None)
         return True
 

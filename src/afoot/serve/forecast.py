@@ -45,8 +45,13 @@ def outlook(engine: Engine, live: Live, now: float) -> Outlook:
         forecast(engine, live, now),
         rate(_points(live), call.on_clock(now)),
         is_stalled(call, now, live.heard, usual_s(live)),
-        live.request is not None and live.attached <= 0 and not _is_due(live, now),
+        live.request is not None and is_detached(live, now),
     )
+
+
+def is_detached(live: Live, now: float) -> bool:
+    """Whether no request of its caller follows it, and none is due: it runs for nobody, or is a task (X3)."""
+    return live.attached <= 0 and now >= live.awaited and not _is_due(live, now)
 
 
 def usual_s(live: Live) -> float | None:

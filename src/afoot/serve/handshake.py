@@ -15,7 +15,7 @@ from afoot.serve.conversation import Conversation
 from afoot.serve.join import opened
 from afoot.serve.listing import SHELVED, definitions, shelved
 from afoot.serve.manner import Outlet
-from afoot.serve.modern import hand_over
+from afoot.serve.modern import detach, hand_over
 from afoot.serve.nested import Nested
 from afoot.serve.numbered import Numbered
 from afoot.serve.shelf_inquiry import Inquiries
@@ -129,6 +129,7 @@ class Session:
 
     def part(self, talk: Conversation) -> bytes:
         """A handle; what the call asked is asked again by whoever waits for it."""
+        detach(talk)
         return hand_over(talk)
 
     def settled(self, talk: Conversation, fact: Answered) -> list[bytes]:

@@ -21,7 +21,7 @@ from afoot.serve.site import Site
 from afoot.serve.tasks_news import watched
 from afoot.serve.ways import Guest
 from afoot.wire import mcp, mcp_2025, messages, sse
-from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault, Id
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault, Id
 from afoot.wire.messages import Wanted
 from afoot.wire.shelf import LOOKUPS
 from afoot.wire.tasks import METHODS
@@ -141,8 +141,7 @@ class Http:
         if scope.get("method") == "HEAD" and scope["path"] == "/mcp":
             return await self._head(send)
         if scope["type"] != "http" or scope["path"] != "/mcp":
-            await self._routes(scope, receive, send)
-            return
+            return await self._routes(scope, receive, send)
         guard, reply = self._guard, Reply(send, self._site.settings.stuck_s, (), receive)
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         try:
@@ -156,10 +155,11 @@ class Http:
                 await self._post(scope, headers, receive, reply, caller)
         except Fault as fault:
             await reply.json(fault.status, messages.error(fault))
-        except (Denied, AfootError) as error:
-            status = error.status if isinstance(error, Denied) else 503
+        except Denied as error:
             told = messages.error(Fault(INVALID_REQUEST, str(error)))
-            await reply.json(status, told, *refusal(guard, error))
+            await reply.json(error.status, told, *refusal(guard, error))
+        except AfootError as error:
+            await reply.json(503, messages.error(Fault(INTERNAL_ERROR, str(error)), reply.request))
         except ConnectionResetError:
             pass  # the caller left before it had said everything
         finally:

@@ -1,5 +1,6 @@
 """The same request again: it follows the call that the first one opened, and starts no second (X3, D2)."""
 
+import asyncio
 from collections.abc import Mapping
 from math import inf, nextafter
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from afoot.errors import StoreError, UnknownName
 from afoot.serve import tasks
 from afoot.serve.callers import MOST
 from afoot.serve.desk import is_errand
+from afoot.serve.forecast import is_detached
 from afoot.serve.site import Site
 from afoot.wire.bookmark import digest
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from afoot.serve.conversation import Conversation
 
 PAGE, PAGES = 1000, 10  # of a caller's calls of a tool, looked through once for keys of before a restart
+FURTHER = 100  # pages looked through for a key that is known to have been used
 RETRY_S = 5.0  # after which a caller may come again when the history cannot be read
 
 
@@ -41,8 +44,9 @@ async def opened(talk: "Conversation", headers: Mapping[str, str] | None = None)
         site.keys.note(caller, want.key, talk.live.call.id, site.engine)
         return
     site.keys.note(caller, want.key, live.call.id, site.engine)
-    found = site.engine.catalog.known.get(want.name)
-    if found is None or not _is_same(site.engine, live, want, found[1]):
+    was = live.call.opened.tool == want.name  # also where its tool is gone since
+    tool = site.tool(want.name) or (live.tool if was else None)
+    if tool is None or not _is_same(site.engine, live, want, tool):
         raise Fault(
             INVALID_PARAMS,
             "params._meta.dev.afoot/idempotency: this key was used for another tool or other arguments",
@@ -56,9 +60,11 @@ async def opened(talk: "Conversation", headers: Mapping[str, str] | None = None)
 
 def alike(site: Site, want: Wanted, tool: Tool, caller: str) -> Live | None:
     """A call that runs for nobody any more, of the same caller, tool and arguments."""
+    now = site.engine.clock.now()
     for live in site.engine.calls():
         call = live.call
-        is_lost = live.attached <= 0 and not live.can_ask and call.opened.parent is None
+        is_parked = bool(call.open) and live.can_ask  # its caller asks its user
+        is_lost = is_detached(live, now) and not is_parked and call.opened.parent is None
         if is_lost and call.end is None and call.cancel is None and call.opened.caller == caller:
             if _is_same(site.engine, live, want, tool):
                 return live
@@ -77,12 +83,12 @@ def _is_same(engine: Engine, live: Live, want: Wanted, tool: Tool) -> bool:
 
 async def _meant(site: Site, want: Wanted, caller: str) -> Live | None:
     """The call that its key means; raises Fault where nobody can tell, and a second might do harm (U4)."""
-    is_sure = await _look(site, caller, want.name)
+    tool = site.tool(want.name)
+    is_sure = await _look(site, caller, want.name if tool is None else tool.name, want.key)
     try:
         live = await _known(site, caller, want.key)
     except StoreError:
         live, is_sure = None, False
-    tool = site.engine.catalog.known.get(want.name, (None, None))[1]
     is_safe = tool is None or (tool.trusted and (tool.idempotent or tool.read_only))
     if live is None and not is_sure and not is_safe:
         text = "the history cannot be read, so nobody knows whether this key has a call; nothing was opened"
@@ -111,23 +117,45 @@ async def _living(site: Site, call: str) -> Live | None:
     return None if is_past else live
 
 
-async def _look(site: Site, caller: str, tool: str) -> bool:
-    """Find keys of before, once for a caller and a tool: a gateway before this one may know them.
+async def _look(site: Site, caller: str, tool: str, key: str) -> bool:
+    """Have in mind what a key means: a gateway before this one may know it. False if that cannot be read.
 
-    False if the history cannot be read; then it is looked again.
+    The history is looked through once for a caller and a tool, and once for all who come meanwhile.
     """
     keys = site.keys
-    if (caller, tool) in keys.looked:
-        return True
+    while not keys.is_sure(caller, tool, key):
+        going = keys.looking.get((caller, tool))
+        if going is None:
+            return await _looked(site, caller, tool, FURTHER if (caller, tool) in keys.looked else PAGES)
+        await asyncio.wait([going])
+        if not going.cancelled() and not going.result():
+            return False
+    return True
+
+
+async def _looked(site: Site, caller: str, tool: str, pages: int) -> bool:
+    """Look, and let others know how it went; if it is broken off, one of them looks."""
+    going = site.keys.looking[caller, tool] = asyncio.get_running_loop().create_future()
+    try:
+        going.set_result(await _found(site, caller, tool, pages))
+        return going.result()
+    finally:
+        del site.keys.looking[caller, tool]
+        going.cancel()
+
+
+async def _found(site: Site, caller: str, tool: str, pages: int) -> bool:
+    """Take the keys of the history into mind; False if it cannot be read."""
+    keys = site.keys
     found = {key: call for (who, key), call in keys.calls.items() if who == caller}
     for live in site.engine.calls():  # run again after a crash: the list of the history has only what ended
         if live.call.opened.key and live.call.opened.caller == caller:
             found.setdefault(live.call.opened.key, live.call.id)
     try:
-        await _search(site, Query(caller=caller, tool=tool, limit=PAGE), found)
+        await _search(site, Query(caller=caller, tool=tool, limit=PAGE), found, pages)
         if len(keys.looked) >= MOST:
             keys.looked.clear()
-        keys.looked.add((caller, tool))  # only now: who comes meanwhile looks for itself
+        keys.looked.add((caller, tool))
     except StoreError:
         return False
     finally:  # also what was forgotten meanwhile
@@ -136,11 +164,11 @@ async def _look(site: Site, caller: str, tool: str) -> bool:
     return True
 
 
-async def _search(site: Site, past: Query, found: dict[str, str]) -> None:
+async def _search(site: Site, past: Query, found: dict[str, str], pages: int) -> None:
     """Add the keys of calls that are over, the newest first, which a key means; raises StoreError."""
     journal, since = site.engine.journal, site.engine.clock.now() - site.settings.task_ttl_s
     in_mind = set(found.values())
-    for _ in range(PAGES):
+    for _ in range(pages):
         rows = await journal.find(past)
         for row in rows:
             if row.id in in_mind or (row.finished or since) < since:

@@ -1,6 +1,7 @@
 """2026-07-28 as a manner of conversation: a question ends the request, and its retry goes on (Q1)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from afoot.core.facts import NOTHING, Answer, Answered, Question
 from afoot.engine.live import Live
@@ -15,6 +16,7 @@ from afoot.wire import handle, mcp, messages
 from afoot.wire.messages import Wanted
 
 ROUNDS = 8  # official clients stop at ten
+AGAIN_S = 5.0  # within which a client comes back that was asked nothing; official ones need 0.25 s
 
 
 class Modern:
@@ -75,6 +77,7 @@ class Modern:
         number = talk.round + 1
         if live.round < number and not talk.waits:
             live.round, live.attached = number, 0
+            live.awaited = 0.0 if asked else talk.site.engine.clock.now() + AGAIN_S
         state = talk.site.seal(live, talk.want, talk.caller, number)
         return mcp.input_required(talk.want.id, talk.site.info, asked, state)
 
@@ -113,20 +116,27 @@ async def resume(talk: Conversation) -> None:
     site, want = talk.site, talk.want
     live, mark = await site.find(want, talk.caller)
     talk.live, talk.round, talk.waits = live, mark.round, is_errand(site, want.name)
-    take_answers(site, live, want, talk.caller)
+    take_answers(site, live, want, talk.caller, mark.asked)
     if talk.waits:
         return
     talk.as_task = tasks.chosen(site, want, live.tool, modern=True)
+    live.awaited = 0.0
     if talk.round > live.round:  # it waited through a restart, so nobody has followed it yet
         live.round, live.attached = talk.round, 0
     if talk.round == live.round:
         live.attached += 1
 
 
-def take_answers(site: Site, live: Live, want: Wanted, caller: str) -> None:
-    """Answer the questions still open; what is missing or does not fit stays open and is asked again."""
+def take_answers(site: Site, live: Live, want: Wanted, caller: str, had: int) -> None:
+    """Answer the questions still open; what is missing or does not fit stays open and is asked again.
+
+    Of the first `had` only: what was asked since may have the same key, and this is no answer to it. But what
+    an attempt that died had asked, the next asks again.
+    """
+    meant = set(islice(live.call.questions, had))
+    is_anew = 0 < had <= live.orphaned
     for asked in [*live.call.open.values(), *orphans(live)]:
-        given = want.answers.get(asked.key)
+        given = want.answers.get(asked.key) if is_anew or asked.id in meant else None
         if given is None or not want.capabilities.may_answer(asked):
             continue
         try:

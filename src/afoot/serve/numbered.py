@@ -27,8 +27,11 @@ class Numbered:
     def begin(self, talk: Conversation) -> None:
         """This request reads its call here."""
         epoch, want = self._site.engine.journal.epoch, talk.want
-        self._place = Place(epoch, talk.live.call.id, talk.after or 0, want.id, want.token)
+        seq = talk.after or 0
+        self._place = Place(epoch, talk.live.call.id, seq, want.id, want.token, want.partial)
         self._talk, talk.mark = talk, self.mark
+        if not self._primes:  # the first event, if it is no fact itself, says where the stream begins
+            self.mark(1, self._place.seq)
 
     def mark(self, frames: int, seq: int) -> None:
         """So many frames, the last of which tells of this fact, or comes behind it."""

@@ -27,7 +27,7 @@ async def resume(site: Site, session: Session, text: str, reply: Reply) -> None:
     live = await _find(site, place, session.caller)
     want = Wanted(
         place.request, live.call.opened.tool, live.arguments, place.token, session.level,
-        session.capabilities, client=session.client,
+        session.capabilities, partial=place.partial, client=session.client,
     )  # fmt: skip
     outlet = Numbered(site, reply, session.version)
     talk = Conversation(site, want, session.caller, outlet, session)

@@ -4,6 +4,7 @@ import secrets
 from contextlib import suppress
 from hashlib import sha256
 
+from afoot.errors import AfootError
 from afoot.serve.asgi import Receive, Scope, accepts, header, read_body
 from afoot.serve.ended import LASTS_S, Ended
 from afoot.serve.guard import LOCAL, is_bridge
@@ -15,7 +16,7 @@ from afoot.serve.numbered import Numbered
 from afoot.serve.resume import resume
 from afoot.serve.site import Site
 from afoot.wire import jsonrpc, mcp_2025
-from afoot.wire.jsonrpc import INVALID_REQUEST, Envelope, Fault
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault
 from afoot.wire.place import Passport, read_passport, seal_passport
 
 MOST = 10_000  # sessions at once
@@ -121,10 +122,11 @@ class Sessions:
     async def _guarded(self, session: Session, message: Envelope, outlet: Outlet) -> None:
         try:
             await session.request(message, outlet)
-        except Fault as fault:
+        except (Fault, AfootError) as error:
+            fault = error if isinstance(error, Fault) else Fault(INTERNAL_ERROR, str(error))
             fault.id = message.id if isinstance(message.id, int | str) else None
             fault.status = 200  # clients of this era read no error from the body of any other
-            raise
+            raise fault from None
 
     async def _stream(self, held: Held, scope: Scope, reply: Reply) -> None:
         """What belongs to no request: changes of what there is."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Raw, Struct, field, json
 
 from afoot.config import Settings
+from afoot.core.ports import Tool
 from afoot.engine.bell import Bell
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
@@ -105,6 +106,13 @@ class Site(Struct):
         """Wait until the facts that are still on their way into the history are there."""
         await self.engine.recorder.recorded()
 
+    def tool(self, name: str) -> Tool | None:
+        """The tool that a name means now, also as server/name; None if it is none, or not to be had."""
+        try:
+            return self.engine.catalog.get(name)[1]
+        except CallerError:
+            return None  # whoever opens a call of it says why
+
     def open(self, want: Wanted, caller: str, sent: Mapping[str, str] | None) -> Live:
         """Start a call that wants more than the ordinary; raises Fault."""
         self._fits(want)
@@ -149,16 +157,16 @@ class Site(Struct):
 
     def seal(self, live: Live, want: Wanted, caller: str, round_number: int) -> str:
         """A bookmark for the caller's next request of this call, which must be the same again."""
-        opened = live.call.opened
-        expires = self.engine.clock.now() + opened.limits.answer_s + opened.limits.ceiling_s
+        call, limits = live.call, live.call.opened.limits
+        expires = self.engine.clock.now() + limits.answer_s + limits.ceiling_s
         digest = bookmark.digest(want.name, bytes(want.arguments))
-        return bookmark.seal(bookmark.Bookmark(live.call.id, round_number, caller, digest, expires), self.key)
+        mark = bookmark.Bookmark(call.id, round_number, caller, digest, expires, len(call.questions))
+        return bookmark.seal(mark, self.key)
 
     def _check_params(self, want: Wanted, sent: Mapping[str, str]) -> None:
         """Arguments that are mirrored in headers must say the same there; raises Fault."""
-        try:
-            tool = self.engine.catalog.get(want.name)[1]
-        except UnknownName:
+        tool = self.tool(want.name)
+        if tool is None:
             return  # said when the call is opened
         wanted = self.mirrored.get(tool.digest)
         if wanted is None:

@@ -42,7 +42,7 @@ def chosen(site: Site, want: Wanted, tool: Tool | None, *, modern: bool) -> bool
         return False
     if support:
         return support != "forbidden"
-    least_s, took = site.settings.task_after_s, site.engine.usual.of(want.name)
+    least_s, took = site.settings.task_after_s, site.engine.usual.of(tool.name if tool else want.name)
     return least_s > 0 and len(took) >= LEAST_RUNS and quantile(took, 0.5) >= least_s
 
 

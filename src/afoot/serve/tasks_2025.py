@@ -26,6 +26,7 @@ from afoot.wire.tasks import Standing
 
 MOST = 100  # tasks in a page of a list
 LOOKED = 200  # calls of a caller that are looked through for one
+CROWD = 1000  # the same where so many are of one moment that the list would not go on
 
 
 class Client(Manner, Protocol):
@@ -105,13 +106,17 @@ async def listed(site: Site, caller: str, cursor: str | None) -> tuple[list[Stan
     bound = (inf, "") if cursor is None else _read(cursor)
     before = None if cursor is None else nextafter(bound[0], inf)
     every = {live.call.id: live for live in site.engine.calls()}  # first: what ends meanwhile is found twice
-    rows = await site.engine.journal.find(Query(state="finished", caller=caller, before=before, limit=LOOKED))
-    is_part = len(rows) == LOOKED  # of what there is; what lives and is older comes with the rest of it
-    end = (rows[-1].opened, rows[-1].id) if is_part else (-inf, "")
+    for limit in (LOOKED, CROWD):
+        past = Query(state="finished", caller=caller, before=before, limit=limit)
+        rows = await site.engine.journal.find(past)
+        is_part = len(rows) == limit  # of what there is; what lives and is older comes with the rest of it
+        end = (rows[-1].opened, rows[-1].id) if is_part else (-inf, "")
+        if end < bound:
+            break
     every |= await _recalled(site, [row for row in rows if row.id not in every])
     found = [live for live in every.values() if _is_task(site, live, caller) and end <= _place(live) < bound]
     page = sorted(found, key=_place, reverse=True)[:MOST]
-    last = _place(page[-1]) if len(found) > MOST else end if is_part else None
+    last = _place(page[-1]) if len(found) > MOST else end if is_part and end < bound else None
     return [standing(site, live) for live in page], None if last is None else _cursor(last)
 
 

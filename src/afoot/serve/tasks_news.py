@@ -39,8 +39,6 @@ class Watching:
 
     def follow(self, live: Live) -> None:
         """Tell of this call from now on, and how it is now."""
-        if len(self._followed) >= MOST:
-            self.take()  # nobody listens, or those that are over would be gone
         if live.call.id not in self._followed:
             follower = Follower(live, self._bell.ring, self._site.engine.clock, HZ)
             self._followed[live.call.id] = follower

@@ -21,6 +21,7 @@ class Bookmark(Struct, frozen=True, array_like=True):
     caller: str
     digest: str
     expires: float
+    asked: int = 0  # how many questions its call had asked by then: to those alone it brings answers
 
 
 class Slip(Struct, frozen=True, array_like=True):

@@ -22,10 +22,11 @@ class Place(Struct, frozen=True):
     seq: int
     request: Id
     token: Id | UnsetType = UNSET
+    partial: bool = False  # whether it wants partial results, by that token
 
     def at(self, seq: int) -> str:
         """The id of the event that this fact is."""
-        reader = [self.request] if self.token is UNSET else [self.request, self.token]
+        reader = [self.request] if self.token is UNSET else [self.request, self.token, 1][: 2 + self.partial]
         return f"{self.epoch}.{self.call}.{seq}.{urlsafe_b64encode(json.encode(reader)).decode().rstrip('=')}"
 
 
@@ -37,8 +38,8 @@ def read_place(text: str) -> Place | None:
     with suppress(Error, ValueError, RecursionError, msgspec.DecodeError):
         packed = urlsafe_b64decode(parts[3] + "=" * (-len(parts[3]) % 4))
         reader = json.decode(packed, type=list[Id])
-        if len(reader) in (1, 2):
-            return Place(parts[0], parts[1], int(parts[2]), *reader)
+        if len(reader) in (1, 2, 3):
+            return Place(parts[0], parts[1], int(parts[2]), *reader[:2], partial=len(reader) == 3)
     return None
 
 

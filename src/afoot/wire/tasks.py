@@ -289,7 +289,7 @@ def _updated(of: Standing) -> float:
     moments = [call.opened.at, call.heard, of.heard, *call.asked_at.values()]
     if call.latest is not None:
         moments.append(call.latest.at)
-    return call.end.at if call.end is not None else max(moments)
+    return call.end.at if call.end is not None else min(of.now, max(moments))  # a start counts ahead
 
 
 def _instant(at: float) -> str:
