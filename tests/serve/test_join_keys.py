@@ -115,6 +115,42 @@ async def test_a_key_that_is_new_costs_no_look_however_many_there_were(
 
 
 @faked
+async def test_a_key_that_was_pushed_out_is_looked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2: until it is found; those that were used lately stay in mind."""
+    monkeypatch.setattr(callers, "MOST", 10)
+    monkeypatch.setattr(join, "PAGE", 5)
+    async with site_of(blink, journal=Read()) as site:
+        web, journal = Web(site), site.engine.journal
+        assert isinstance(journal, Read)
+        calls = [call_of((await web.ask(keyed(n, f"key {n}"))).messages[-1]) for n in range(60)]
+        recent = list(site.keys.calls)
+        oldest = calls.index(site.keys.calls[recent[0]])
+        assert call_of((await web.ask(keyed(1, f"key {oldest - 2}"))).messages[-1]) == calls[oldest - 2]
+        assert journal.facts_of == 2 + 1  # those of another, its own, and again to tell it
+        assert set(recent[2:]) < set(site.keys.calls)
+
+
+@faked
+async def test_what_is_found_in_the_history_is_older_than_what_was_used_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """D2: so that goes first when there are too many."""
+    monkeypatch.setattr(callers, "MOST", 10)
+    journal = MemoryJournal()
+    async with site_of(blink, journal=journal) as site:
+        for n in range(9):
+            await Web(site).ask(keyed(n, f"key {n}"))
+    async with site_of(blink, journal=journal) as site:
+        client = Client(site)
+        await client.ask(hello())
+        for n in range(2):
+            await client.ask(older(n, **{KEY: f"other {n}"}))
+        await Web(site).ask(keyed(1, "new"))
+        here = {key for _, key in site.keys.calls}
+    assert {"new", "other 0", "other 1", "key 8"} <= here and not here & {"key 0", "key 1", "key 2"}
+
+
+@faked
 async def test_clients_that_come_together_after_a_restart_share_one_look() -> None:
     """D2: each with a key of its own; a long history is not read as often as there are clients."""
     journal = Read()

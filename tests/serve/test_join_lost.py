@@ -154,3 +154,28 @@ async def test_a_key_finds_its_call_though_the_tool_is_gone() -> None:
         assert other["code"] == -32602 and KEY in other["message"]
         new = (await Web(site).ask(keyed(5, "new"))).messages[-1]["error"]
         assert new["message"].startswith("params.name: ")
+        with_server = (await Web(site).ask(renamed(keyed(6)))).messages[-1]
+        assert call_of(with_server) == call_of(first)
+        elsewhere = (await Web(site).ask(renamed(keyed(7), "elsewhere/tool"))).messages[-1]["error"]
+        assert KEY in elsewhere["message"]
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "joins"),
+    [({"join": "same-arguments"}, {}, False), (DETACHED, {}, True), ({}, {KEY: "k"}, True)],
+)
+@faked
+async def test_whoever_comes_and_leaves_ends_no_task(options: Message, key: Message, joins: bool) -> None:
+    """X3, H3: it is its caller's still, who can be asked as before; without detaching nobody joins it."""
+    async with site_of(nap, task="optional", **options) as site:
+        made = (await Asker(site).start(**key))["result"]
+        assert made["resultType"] == "task"
+        exchange = Web(site).post(call(2, capabilities={}, **key))
+        await asyncio.sleep(1)
+        live = site.engine.calls()[0]
+        assert live.attached == joins and len(site.engine.calls()) == 2 - joins
+        exchange.leave()
+        await exchange.done()
+        assert live.call.id == made["taskId"] and live.call.cancel is None and live.can_ask
+        await asyncio.sleep(20)
+        assert live.call.end is not None and live.call.end.outcome == "ok"

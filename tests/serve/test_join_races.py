@@ -8,7 +8,9 @@ import pytest
 from afoot.core.facts import Entry
 from afoot.core.ports import Batch, Query, Row
 from afoot.engine.recovery import recover
+from afoot.errors import StoreError
 from afoot.serve import join
+from afoot.serve.callers import Keys
 from afoot.serve.site import Site
 from afoot.store.memory import MemoryJournal
 from tests.serve.double import Client, Message, faked, nap, only, site_of
@@ -125,6 +127,56 @@ async def test_on_a_pipe_too_such_a_cancel_counts(monkeypatch: pytest.MonkeyPatc
         await asyncio.sleep(1)
         assert len(site.engine.calls()) == 1
         await pipe.close()
+
+
+@faked
+async def test_a_session_that_is_ended_while_a_key_is_looked_up_ends_no_call_of_another_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """X3: it was about to join it."""
+    async with site_of(nap, journal=slowed(monkeypatch)) as site:
+        first, second = Client(site), Client(site)
+        for client in (first, second):
+            await client.ask(hello())
+        tape = first.put(older(1, **{KEY: "k"}))
+        await asyncio.sleep(1)
+        site.keys = Keys()
+        second.put(older(1, **{KEY: "k"}))
+        await asyncio.sleep(0.005)
+        second.session.close("the session was ended")
+        await first.done()
+        await second.done()
+    assert tape.result["content"][0]["text"] == "slept"
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+@faked
+async def test_a_tool_that_comes_while_its_key_is_looked_up_does_not_run_twice(
+    monkeypatch: pytest.MonkeyPatch, is_away: bool
+) -> None:
+    """D2, U3: by its other name it is in no list; also when the history cannot be read."""
+    journal = slowed(monkeypatch)
+    async with site_of(nap, journal=journal) as site:
+        [first] = await at_once(site)
+    async with site_of(nap, journal=journal) as site:
+        bench = site.engine.catalog.get("tool")[0]
+        site.engine.catalog.remove("bench")
+        wanted = keyed(1, arguments=ARGUMENTS)
+        wanted["params"]["name"] = "bench/tool"
+        if is_away:
+            monkeypatch.setattr(journal, "find", away)
+        exchange = Web(site).post(wanted)
+        await asyncio.sleep(0.005)
+        site.engine.catalog.put(bench)
+        answer = (await exchange.done()).messages[-1]
+        assert site.engine.calls() == []
+        assert "history" in answer["error"]["message"] if is_away else _call(answer) == first
+
+
+async def away(query: Query) -> list[Row]:
+    """A list that cannot be read, which is known in a moment."""
+    await asyncio.sleep(0.01)
+    raise StoreError("history: away")
 
 
 @faked

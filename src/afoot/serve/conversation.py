@@ -96,9 +96,9 @@ class Conversation:
             except CallerError as error:
                 raise site.refusal(error) from None
         forms = want.capabilities.elicitation  # as `Capabilities.can`, for what calls below may ask
-        self.live.can_ask = forms is not None and ("form" in forms or not forms)
-        self.live.attached = 1
-        self.live.request = want.id, self.manner.version
+        can_ask = forms is not None and ("form" in forms or not forms)
+        self.live.can_ask = can_ask or (self.joins and self.live.can_ask)
+        self.live.attached, self.live.request = 1, (want.id, self.manner.version)
 
     def _open(self, headers: Mapping[str, str] | None) -> None:
         """Open a call that wants more than the ordinary, or join one of the same arguments; raises Fault."""

@@ -248,7 +248,9 @@ class Session:
             await opened(talk)
         finally:
             del self._bells[request]
-        if bell.cracked:
+        if bell.cracked and self.ear.bell.cracked and talk.joins:
+            talk.stop()  # its session was ended, which is no cancel of what another request opened (X3)
+        elif bell.cracked:
             talk.cancel("caller", "the caller cancelled it")
 
     async def hold(self, talk: Conversation) -> None:

@@ -65,7 +65,7 @@ class Modern:
 
     def left(self, talk: Conversation) -> None:
         """The stream was closed: a cancel, if no other request of the newest round follows the call."""
-        if not detach(talk):
+        if not detach(talk) or (talk.joins and talk.live.call.opened.task):  # a task is its caller's still
             return
         if talk.live.tool.on_disconnect == "detach":
             talk.live.can_ask = False  # unless it comes back
