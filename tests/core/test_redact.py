@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from afoot.core.declared import of_schema, of_tool
-from afoot.core.redact import KEY, MARK, WORD, Redactor, Rules, redacted
+from afoot.core.redact import KEY, MARK, MOST_LINES, WORD, Redactor, Rules, redacted, without, written
 
 HIDDEN = {KEY: True}
 RULES = Rules()
@@ -277,3 +277,17 @@ def test_depth_makes_no_long_search_longer(monkeypatch: pytest.MonkeyPatch, is_t
     left = bytes(redactor.value(text))
     assert searching.searched < 4 * len(text)
     assert left.count(KEY.encode()) == 1 + is_there and json.loads(left)["deep"]["b"] == {"c": 2}
+
+
+def test_a_long_secret_has_only_so_many_forms() -> None:
+    """S4: each is looked for in all that a tool says; one as long as a key file also line by line."""
+    lines = [f"line {number:04} of it" for number in range(MOST_LINES + 1)]
+    assert without(lines[3], written(["\n".join(lines[:-1])])) == WORD
+    assert len(written(["\n".join(lines)])) <= 4
+
+
+def test_of_secrets_within_each_other_none_is_left_in_part() -> None:
+    """S4: whoever knows of which."""
+    redactor = Redactor()
+    redactor.know({"API_KEY": "0123456789"})
+    assert redactor.text("a 0123456789 b 01234567890 c", {"0123", "01234567890"}) == f"a {WORD} b {WORD} c"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from msgspec import Raw
@@ -10,7 +11,7 @@ from msgspec import Raw
 from afoot.core.facts import Logged
 from afoot.core.ports import Run
 from afoot.core.redact import WORD, Redactor
-from afoot.engine.endings import MOST_TEXT, MOST_TRACE
+from afoot.engine.endings import MOST_SAID, MOST_TEXT, MOST_TRACE
 from afoot.engine.engine import Submission
 from afoot.engine.remarks import written
 from afoot.engine.terms import Terms
@@ -84,6 +85,52 @@ async def test_what_a_server_was_given_is_kept_out_of_its_errors() -> None:
         live = await over(engine, engine.submit(given("unused")))
     assert live.call.end is not None and live.call.end.failure is not None
     assert live.call.end.failure.message == f"the key {WORD} was refused; password: is needed"
+
+
+async def test_what_a_server_was_given_is_kept_out_as_it_is_quoted() -> None:
+    """S4: an error may have it as JSON."""
+
+    async def body(run: Run) -> str:
+        raise ToolError.auth(f"refused: {json.dumps(ODD)}")
+
+    async with engine_of(body) as engine:
+        engine.catalog.terms = Terms(redactor=(redactor := Redactor()))
+        redactor.know({"API_KEY": ODD})
+        live = await over(engine, engine.submit(given("unused")))
+    assert live.call.end is not None and live.call.end.failure is not None
+    assert live.call.end.failure.message == f'refused: "{WORD}"'
+
+
+async def test_half_a_secret_is_not_left_where_a_tools_own_words_are_cut() -> None:
+    """S4, E3: they are cut once they are clean."""
+
+    async def body(run: Run) -> str:
+        raise ToolError("x" * (MOST_SAID - 5) + "Q7w-Q7w-Q7w-")
+
+    async with engine_of(body) as engine:
+        live = await over(engine, engine.submit(given("Q7w-Q7w-Q7w-")))
+    assert live.call.end is not None and (failure := live.call.end.failure) is not None
+    assert len(failure.message) == MOST_SAID and "Q" not in failure.message
+
+
+class Mute:
+    """What cannot be said."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(("what", "words"), [(ValueError("inside"), "inside"), (Mute(), "cannot be said")])
+async def test_a_tool_may_say_what_is_no_text(what: Any, words: str) -> None:
+    """E3: its call ends all the same."""
+
+    async def body(run: Run) -> str:
+        raise ToolError(what)
+
+    async with engine_of(body) as engine:
+        live = await over(engine, engine.submit(given("unused")))
+    assert live.call.end is not None and (failure := live.call.end.failure) is not None
+    assert words in failure.message
 
 
 async def test_the_log_of_the_gateway_has_nothing_that_a_tool_was_given() -> None:

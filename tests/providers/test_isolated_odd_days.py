@@ -15,6 +15,7 @@ from afoot import Gateway
 from afoot.config import Settings
 from afoot.core.call import Call
 from afoot.core.facts import Logged, Reading
+from afoot.engine.endings import MOST_SAID, MOST_TRACE
 from afoot.providers.isolated import processes
 from afoot.providers.isolated.worker import Worker
 from tests.providers.double import text_of
@@ -63,6 +64,22 @@ async def test_whatever_is_raised_the_call_ends_and_says_so(what: str, words: st
     """G1, E3: names that are no text, errors without words, fields of another type."""
     async with odd() as gateway:
         assert words in await said(gateway, "raises", what=what)
+
+
+@pytest.mark.parametrize("kind", ["words", "crash"])
+async def test_half_a_secret_comes_from_no_child(tmp_path: Path, kind: str) -> None:
+    """S4, E3: it is cut where secrets are known; in a child they are not."""
+    raises = f'ToolError("." * {MOST_SAID - 5} + password)'
+    if kind == "crash":
+        raises = f'ValueError("no") from ValueError(password * {MOST_TRACE // 80})'
+    file = tmp_path / "tools.py"
+    made = "import afoot\nfrom afoot.errors import ToolError\n@afoot.tool(isolate=True)\n"
+    file.write_text(f"{made}def tell(password: str) -> int:\n    raise {raises}\n")
+    async with odd(file) as gateway:
+        call = await asyncio.wait_for(gateway.call("tell", {"password": "Q7w-" * 24 + "x"}), PATIENCE_S)
+    assert call.end is not None and (failure := call.end.failure) is not None
+    for half in ("w-", "x["):
+        assert half not in failure.message and half not in failure.trace
 
 
 async def test_a_result_that_no_pipe_takes_is_a_failed_call() -> None:

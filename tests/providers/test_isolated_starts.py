@@ -14,6 +14,7 @@ import pytest
 from msgspec import Raw
 
 from afoot.core.facts import Result
+from afoot.core.isolation import Isolation
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import content_of
 from afoot.providers.isolated import children as children_module
@@ -80,6 +81,23 @@ async def test_children_start_though_somebody_cleared_up_temporary_files(file: P
         child.signal(signal.SIGKILL)
         await happens(lambda: child.gone.done())
         assert await said(gateway, "one") == "1"
+
+
+@pytest.mark.parametrize("what", ["link", "open"])
+async def test_a_folder_that_somebody_else_may_have_made_is_not_called_in_at(
+    file: Path, tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G1: where temporary files are, everybody may make one by the old name."""
+    async with odd(file) as gateway:
+        assert await said(gateway, "one") == "1"
+        nursery = gateway.children._nursery
+        assert nursery is not None
+        shutil.rmtree(nursery._folder)
+        (there := tmp_path / "theirs").mkdir(0o700)
+        os.symlink(there, nursery._folder) if what == "link" else os.mkdir(nursery._folder, 0o755)
+        nursery._listen_again()
+        assert os.listdir(nursery._folder) == [] and "somebody else's" in caplog.text
+        os.unlink(nursery._folder) if what == "link" else os.rmdir(nursery._folder)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +187,19 @@ async def test_a_child_that_dies_while_it_waits_for_a_call_is_not_replaced_for_e
         mark.unlink()
         assert await said(gateway, "one") == "1" and not children._failures[source]
         assert children.is_ready(source)
+
+
+async def test_children_that_end_together_are_one_failure(file: Path) -> None:
+    """G1: however many were kept ready; another is ready soon, though no call comes."""
+    async with odd(file, isolation=Isolation(warm=len(children_module.PAUSE_S))) as gateway:
+        children = gateway.children
+        (source,) = children._wanted
+        await happens(lambda: len(children._idle.get(source, ())) == len(children_module.PAUSE_S))
+        guard = children._nursery
+        assert guard is not None and guard._process is not None
+        guard._process.kill()
+        await happens(lambda: children._nursery is not guard and children.is_ready(source))
+        assert children._failures[source] == 1
 
 
 async def test_who_waits_for_a_child_when_all_end_is_told_and_starts_no_other(file: Path) -> None:

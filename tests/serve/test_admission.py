@@ -181,3 +181,17 @@ def test_a_session_ends_with_the_access_token_that_asked_for_it(admission: Admis
     assert second.expires == wall.time + SESSION_S
     wall.time += 1
     assert admission.sessions() == [first, second]
+
+
+def test_a_link_counts_no_longer_than_what_asked_for_it(shelf: state.Kept[Session], wall: Wall) -> None:
+    """S2: whoever follows it is told so, and is given nothing that would open nothing."""
+    good = {"chief"}
+    admission = Admission(shelf, wall.now, good.__contains__)
+    revoked, late = admission.code(token="chief")[0], admission.code(wall.time + 60)[0]
+    good.clear()
+    wall.time += 60
+    with pytest.raises(CallerError, match="counts no more"):
+        admission.exchange(revoked)
+    with pytest.raises(CallerError, match="has expired"):
+        admission.exchange(late)
+    assert admission.sessions() == []

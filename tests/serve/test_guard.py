@@ -140,6 +140,20 @@ async def test_who_claims_to_be_somebody_is_not_taken_for_somebody_else(sent: st
     async with site_of(nap) as site:
         done = await Web(site).ask(modern("tools/list"), authorization=sent)
     assert done.status == status
+    if status == 401:
+        assert "none is needed" in done.messages[0]["error"]["message"]
+
+
+@faked
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [("", "Bearer"), ("Basic x", "Bearer"), ("Bearer wrong", 'Bearer error="invalid_token"')],
+)
+async def test_a_challenge_says_whether_the_token_is_what_was_wrong(sent: str, told: str) -> None:
+    """S2: a client that sent none has none to throw away (RFC 6750)."""
+    async with site_of(nap) as site:
+        done = await Web(site, mcp_token="secret").ask(modern("tools/list"), authorization=sent)
+    assert (done.status, done.headers["www-authenticate"]) == (401, told)
 
 
 def test_two_tokens_are_as_bad_as_none() -> None:

@@ -1,19 +1,27 @@
 """Whoever was let in stays as long as what let them in: then streams end, and say why."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from afoot.core.facts import CancelRequested
+from afoot.engine.engine import Submission
+from afoot.serve.admission import Admission
+from afoot.serve.asgi import Message
 from afoot.serve.guard import Guard, hosts
-from afoot.serve.http import Http
-from afoot.serve.principal import CALL, Denied, Principal
+from afoot.serve.history import export
+from afoot.serve.http import Http, Reply
+from afoot.serve.principal import CALL, Denied, Principal, operator
+from afoot.serve.request import Request
 from afoot.serve.sessions import Sessions
 from afoot.serve.site import Site
-from afoot.serve.tokens import Token, Tokens
+from afoot.serve.tokens import Tokens
 from afoot.serve.ways import LOOK_S, Ways
-from tests.engine.double import facts
+from tests.engine.double import facts, over
 from tests.serve.double import TOKEN, faked, nap, now, only, site_of
 from tests.serve.wires import Exchange, Web, call, hello, modern, older
 
@@ -21,17 +29,16 @@ LISTEN = modern("subscriptions/listen", {"notifications": {"toolsListChanged": T
 
 
 class Shelf:
-    """Tokens that nobody else changes."""
+    """Tokens, or sessions, that nobody else changes."""
 
     def held(self) -> nullcontext[None]:
         """Nobody else is there."""
         return nullcontext()
 
-    def read(self) -> list[Token] | None:
+    def read(self) -> None:
         """Nothing is new."""
-        return None
 
-    def write(self, things: list[Token]) -> None:
+    def write(self, things: list[Any]) -> None:
         """They are known already."""
 
 
@@ -216,3 +223,53 @@ async def test_a_request_that_was_held_back_begins_nothing_any_more(is_modern: b
         exchange.say(b" ")
         assert (await exchange.done()).status == 401 and not site.engine.calls()
         assert exchange.messages[0]["error"]["message"] == "the token 'ada' was revoked"
+
+
+@faked
+async def test_a_browser_goes_with_the_token_that_let_it_in() -> None:
+    """S2: its streams end within seconds, also where nothing happens."""
+    async with site_of(nap) as site:
+        web = Closed(site)
+        _, made = web.tokens.add("chief", [CALL])
+        admission = site.admission = Admission(Shelf(), site.engine.clock.now, web.tokens.stands)
+        token, _ = admission.exchange(admission.code(token=made.id)[0])
+        guard = Guard(hosts(23668, []), frozenset(), "", TOKEN, admission, site.ways, True)
+        named = [(b"host", b"127.0.0.1:23668"), (b"authorization", f"Bearer {token}".encode())]
+        reply = Reply(Exported().send, 1.0)
+        await guard.operator({"headers": named}, reply)
+        web.tokens.revoke("chief")
+        await asyncio.sleep(2 * LOOK_S)
+        assert reply.denied == "the token that let this browser in was revoked"
+
+
+class Exported:
+    """What is sent of an export, and what happens after its first piece."""
+
+    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
+        self._then = then
+        self.sent: list[Message] = []
+
+    async def send(self, message: Message) -> None:
+        """Keep it."""
+        self.sent.append(message)
+        if len(self.sent) == 2:
+            self._then()
+
+    async def receive(self) -> Message:
+        """Nothing more is said."""
+        raise AssertionError
+
+
+@faked
+async def test_an_export_ends_with_the_session_of_who_asked() -> None:
+    """S2: it may take minutes."""
+    async with site_of(nap) as site:
+        for _ in range(3):
+            await over(site.engine, site.engine.submit(Submission("tool", Raw(b"{}"))))
+        admission = site.admission = Admission(Shelf(), site.engine.clock.now)
+        _, session = admission.exchange(admission.code()[0])
+        exported = Exported(lambda: admission.revoke(session.id))
+        scope: Message = {"query_string": b"", "headers": []}
+        reply, who = Reply(exported.send, 1.0), operator(session.id)
+        await export(Request(site, scope, exported.receive, reply, {}, who))
+    assert [one.get("more_body") for one in exported.sent] == [None, True]

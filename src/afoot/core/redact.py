@@ -18,6 +18,7 @@ WORD = "[redacted]"  # the same in running text
 DEEPEST = 64  # what lies deeper and looks suspicious is left out as a whole
 LEAST = 8  # characters of a known secret that is looked for in text: "1" is none
 SHORTEST = 4  # the same for one that stands in the arguments of the very call that text is about
+MOST_LINES = 128  # of a secret that is looked for line by line, too: a key file has fewer
 
 # In names `*` stands for anything, `_` also for `-`, `.`, a space or nothing; case does not count.
 NAMES = (
@@ -86,7 +87,7 @@ class Redactor:
         self._shapes = re.compile(self._text.pattern.encode())
         self._scan = re.compile(f"{key}|{self._text.pattern}".encode())
         self.known: frozenset[str] = frozenset()
-        self._known: re.Pattern[str] | None = None
+        self.forms: frozenset[str] = frozenset()  # of those, as they may stand in text
 
     def know(self, secrets: Mapping[str, str]) -> None:
         """Look for these in text, too: values of variables and headers, by their names."""
@@ -98,8 +99,7 @@ class Redactor:
         """Look for these in text, whatever their names were."""
         if not known <= self.known:
             self.known |= known
-            longest = sorted(written(self.known), key=len, reverse=True)
-            self._known = re.compile("|".join(map(re.escape, longest)))
+            self.forms = written(self.known)
 
     def is_secret(self, name: str) -> bool:
         """Whether a field of this name holds a secret."""
@@ -113,11 +113,9 @@ class Redactor:
         """JSON without its secrets; the very same object if nothing in it looks like one."""
         return self._clean(body, _Place(declared)) if body else body
 
-    def text(self, text: str) -> str:
-        """Text without the secrets in it."""
-        if self._known is not None:
-            text = self._known.sub(WORD, text)
-        text = self._text.sub(WORD, text)
+    def text(self, text: str, more: Set[str] = frozenset()) -> str:
+        """Text without the secrets in it; `more`: forms of some that others need not know."""
+        text = self._text.sub(WORD, without(text, self.forms | more))
         if self._hides_cookies:  # of which there may be several
             text = _COOKIES.sub(rf"\1{WORD}", text)
         return self._said.sub(self._unsaid, text)
@@ -204,17 +202,21 @@ def hidden(real: Raw, kept: Raw) -> frozenset[str]:
 
 
 def written(texts: Iterable[str]) -> frozenset[str]:
-    """These as they may stand in other text: plain, as Python and JSON quote them, or line by line."""
+    """These as they may stand in other text: plain, as Python and JSON quote them, or line by line.
+
+    Every form is looked for in every line that is kept, so there are only so many.
+    """
     found: set[str] = set()
     for one in texts:
         found |= {one, repr(one)[1:-1], dumps(one)[1:-1], dumps(one, ensure_ascii=False)[1:-1]}
-        found.update(line for line in one.splitlines() if len(line) >= LEAST)
+        lines = one.splitlines()
+        found.update(line for line in lines if len(line) >= LEAST and len(lines) <= MOST_LINES)
     return frozenset(found)
 
 
 def without(text: str, secrets: Set[str]) -> str:
     """Text without these, the longest first: one may be part of another."""
-    for one in sorted(secrets, key=len, reverse=True):
+    for one in sorted([one for one in secrets if one in text], key=len, reverse=True):
         text = text.replace(one, WORD)
     return text
 

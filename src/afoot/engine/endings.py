@@ -18,6 +18,7 @@ from afoot.errors import ToolError
 
 MOST_TRACE = 16_000  # characters
 MOST_TEXT = 1000
+MOST_SAID = 10_000  # of what a tool says of its own failure
 
 log = logging.getLogger("afoot.engine")
 
@@ -59,7 +60,8 @@ def fitting(report: Report, engine: "Engine", call: Call) -> Report:
 
 def told(engine: "Engine", live: "Live", error: ToolError) -> Failure:
     """What a tool said of its own failure, without the secrets that it, or its server, was given."""
-    message = without(error.message, secrets(live) | engine.catalog.terms.redactor.known)
+    given = secrets(live) | engine.catalog.terms.redactor.forms
+    message = without(_said(error.message)[: 4 * MOST_SAID], given)[:MOST_SAID]
     return Failure(message, error.category, error.code, error.retryable, error.retry_after)
 
 
@@ -81,17 +83,22 @@ def crashed(engine: "Engine", live: "Live", error: BaseException) -> Failure:
 
 def _words(error: BaseException) -> tuple[str, str]:
     """What it says, and its trace; an author's own type may raise at either, and its call must end."""
-    said, trace = "it cannot be said what", ""
-    with suppress(Exception):
-        said = str(error)
+    trace = ""
     with suppress(Exception):
         trace = "".join(traceback.format_exception(error))
-    return said, trace
+    return _said(error), trace
+
+
+def _said(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return "it cannot be said what"
 
 
 def discreet(engine: "Engine", live: "Live | None", text: str) -> str:
     """What was said, in this call if in one, without secrets: those that it was given, and those of any."""
-    return engine.catalog.terms.redactor.text(text if live is None else without(text, secrets(live)))
+    return engine.catalog.terms.redactor.text(text, frozenset() if live is None else secrets(live))
 
 
 def secrets(live: "Live") -> Set[str]:

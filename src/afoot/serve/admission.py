@@ -82,8 +82,10 @@ class Admission:
             raise CallerError(f"this login link is not known here; {AGAIN}")
         if found[0].is_used:
             raise CallerError(f"this login link was used already; {AGAIN}")
-        if self._now() >= found[0].expires:
+        if self._now() >= min(found[0].expires, found[0].until):
             raise CallerError(f"this login link has expired; {AGAIN}")
+        if found[0].token and not self._stands(found[0].token):
+            raise CallerError(f"the token that asked for this login link counts no more; {AGAIN}")
         token = token_urlsafe(32)
         now = self._now()
         until = min(now + SESSION_S, found[0].until)

@@ -18,6 +18,7 @@ LOCAL = "local"  # whoever says nothing that could be proved (S3)
 PIPE = "stdio"  # the one who started this process
 SIGNS = frozenset(("origin", "authorization", "afoot-caller"))  # headers by which somebody may be known
 NEEDED = "a token is needed: Authorization: Bearer …"
+UNKNOWN = "this token is not known here"
 OPERATORS = (
     "the operator's token is needed: Authorization: Bearer … (the file `token` in the state folder has it;"
     " `afoot console` logs a browser in)"
@@ -47,7 +48,7 @@ class Guard(Struct, frozen=True):
             and self.ways is None
             and not self._bears(scope, self.mcp_token, self.operator_token)
         ):
-            raise Denied(401, NEEDED)
+            raise Denied(401, NEEDED, is_claim=bool(_bearer(scope)))
 
     async def admit(self, scope: Scope, guest: Guest | None = None) -> str:
         """Who asks at `/mcp` (S3), and may be answered as long as they may stay. Raises Denied."""
@@ -65,8 +66,10 @@ class Guard(Struct, frozen=True):
             found.demand(CALL)
             self._attend(found, guest)
             return found.caller
-        if self.is_closed or bearer:  # who claims to be somebody is not taken for somebody else
-            raise Denied(401, "this token is not known here" if bearer else NEEDED)
+        if bearer:  # who claims to be somebody is not taken for somebody else
+            raise Denied(401, UNKNOWN if self.is_closed else f"{UNKNOWN}; send none: none is needed")
+        if self.is_closed:
+            raise Denied(401, NEEDED, is_claim=False)
         return LOCAL
 
     def caller(self, scope: Scope) -> str:
@@ -102,10 +105,12 @@ class Guard(Struct, frozen=True):
         token = _bearer(scope)
         session = self.admission.find(token) if self.admission is not None and token else None
         if session is not None:
-            return operator(session.id, session.token, session.until)
+            who = operator(session.id, session.token, session.until)
+            self._attend(who, guest if who.token else None)  # which ends with that token
+            return who
         found = await self.ways.find(token) if self.ways is not None and token else None
         if found is None:
-            raise Denied(401, OPERATORS)
+            raise Denied(401, OPERATORS, is_claim=bool(token))
         self._attend(found, guest)
         return found
 
@@ -155,6 +160,8 @@ def refusal(guard: Guard, denied: Exception) -> list[tuple[bytes, bytes]]:
     ):
         return []
     told = guard.ways.challenge(denied.scope) if guard.ways is not None else "Bearer"
+    if denied.status == 401 and denied.is_claim:
+        told += f'{"," if "=" in told else ""} error="invalid_token"'
     return [(b"www-authenticate", told.encode())]
 
 

@@ -53,7 +53,7 @@ async def export(request: Request) -> None:
     reply.streaming = True
     try:
         async for piece in lines(site.engine.journal, call):
-            if reply.denied or site.engine.closing is not None:
+            if reply.denied or site.engine.closing is not None or not request.is_let_in:
                 # What is cut off is seen to be: no last piece comes, and no other word.
                 reply.denied = ""
                 return

@@ -14,12 +14,16 @@ OPERATOR: Final = "operator"
 
 
 class Denied(Exception):
-    """Not this way; the message says what was wrong. `scope` is what is missing, if that is all."""
+    """Not this way; the message says what was wrong. `scope` is what is missing, if that is all.
 
-    def __init__(self, status: int, message: str, scope: str = "") -> None:
+    `is_claim`: who asked has said who they are.
+    """
+
+    def __init__(self, status: int, message: str, scope: str = "", is_claim: bool = True) -> None:
         super().__init__(message)
         self.status = status
         self.scope = scope
+        self.is_claim = is_claim
 
 
 class Principal(Struct, frozen=True):

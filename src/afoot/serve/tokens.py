@@ -105,11 +105,12 @@ class Tokens:
             known = next((one for one in self.all() if one.id == who.token), None)
         except AfootError:
             return ""  # somebody writes the file just now; it is looked at again soon
-        name = who.caller.removeprefix(PREFIX)
+        is_its_own = who.caller.startswith(PREFIX)
+        name = repr(who.caller[len(PREFIX) :]) if is_its_own else "that let this browser in"
         if known is None:
-            return f"the token {name!r} was revoked"
+            return f"the token {name} was revoked"
         is_late = known.expires is not None and self._now() >= known.expires
-        return f"the token {name!r} has expired; ask for a new one" if is_late else ""
+        return f"the token {name} has expired; ask for a new one" if is_late else ""
 
     def _keep(self, tokens: list[Token]) -> None:
         self._shelf.write(tokens)

@@ -35,6 +35,7 @@ class Children:
         self._idle: dict[Source, list[Child]] = {}
         self._waiters: dict[Source, deque[asyncio.Future[Child]]] = {}
         self._failures: Counter[Source] = Counter()
+        self._retries: dict[Source, asyncio.TimerHandle] = {}
         self._numbers = count(1)
         self._nursery: Nursery | None = None
         self._is_closed = False
@@ -68,6 +69,8 @@ class Children:
                 child.signal(signal.SIGKILL)
         for source in self._wanted:
             self._failures.pop(source, None)
+            if (retry := self._retries.pop(source, None)) is not None:
+                retry.cancel()
             self._refill(source)
 
     def is_ready(self, source: Source) -> bool:
@@ -218,13 +221,21 @@ class Children:
         self._failed(child.source, str(error))
 
     def _failed(self, source: Source, why: str) -> None:
-        """Try again later, and not for ever; a call tries in any case, and once one has run all is well."""
-        self._failures[source] += 1
+        """Try again later, and not for ever; a call tries in any case, and once one has run all is well.
+
+        What fails until then is of the same try: all that were kept ready may have gone at once.
+        """
         if source in self._wanted:
             _log.warning("%s", why)
+        if source in self._retries:
+            return
+        self._failures[source] += 1
+        if source in self._wanted:
             pause_s = PAUSE_S[min(self._failures[source], len(PAUSE_S)) - 1]
-            asyncio.get_running_loop().call_later(pause_s, self._again, source)
+            loop = asyncio.get_running_loop()
+            self._retries[source] = loop.call_later(pause_s, self._again, source)
 
     def _again(self, source: Source) -> None:
+        self._retries.pop(source, None)
         if source in self._wanted and self._failures[source] < len(PAUSE_S) and not self.is_ready(source):
             self._start(source)

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -129,8 +130,10 @@ class Nursery:
     def _listen_again(self) -> None:
         """Whoever clears up temporary files may have taken the socket away, which only new children miss."""
         try:
-            if not os.path.isdir(self._folder):
+            with suppress(FileExistsError):
                 os.mkdir(self._folder, 0o700)
+            if not _is_ours(self._folder):
+                raise PermissionError(f"{self._folder} is somebody else's, or open to others")
             made = socket.socket(socket.AF_UNIX)
             made.bind(self._address)
         except OSError as error:  # they will say that they cannot call in
@@ -167,6 +170,12 @@ def _folder() -> str:
             except OSError as failed:
                 error = failed
     raise error
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether it is a folder for our eyes only: where all may write, another may have made it since."""
+    found = os.lstat(folder)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 
 
 def _started(errand: bytes) -> subprocess.Popen[bytes]:

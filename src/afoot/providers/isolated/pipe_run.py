@@ -26,6 +26,7 @@ from afoot.providers.isolated.frames import (
     frame,
 )
 
+_SAID: Final = 40_000  # characters: more than is kept, as it is cut once more when it has no secrets
 ROOM: Final = 256 * 1024  # bytes that wait for the gateway; beyond them only the newest reading waits
 
 
@@ -193,6 +194,6 @@ def _whole(raw: Raw) -> Raw:
 
 def _text(value: object) -> str:
     try:
-        return plain_text(str(value)[:10_000])
+        return plain_text(str(value)[:_SAID])
     except Exception:  # a type of the author's own may raise anything
         return "it cannot be said what"

@@ -51,7 +51,7 @@ from afoot.providers.options import Settings
 from afoot.providers.reporting import VARIABLE
 
 HERE: Final = Isolation(enabled=False)
-_TRACE: Final = 16_000  # characters
+_TRACE: Final = 64_000  # characters: more than is kept, as it is cut once more when it has no secrets
 _LONGEST: Final = 256 * 1024  # bytes of a report from another process
 _MANY: Final = 1000  # of them at once: more than a socket holds, and a flood keeps nobody else waiting
 
