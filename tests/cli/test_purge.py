@@ -80,6 +80,7 @@ def test_a_call_that_has_not_ended_stays_in_its_file(gateway: Gateway, lone: dic
     for words, code in ((("--call", call), 5), (("--all",), 0)):
         told = program(("purge", *words, "--store", str(other.store)), lone)
         assert told.returncode == code, told.stderr
+        assert ("the next `afoot serve` over HTTP" in told.stderr) == (code == 5), "none on a pipe does"
     assert call in program(("export", "--store", str(other.store)), lone).stdout
 
 

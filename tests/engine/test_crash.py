@@ -12,7 +12,7 @@ from afoot.engine.approval import review
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
-from afoot.engine.questions import orphans
+from afoot.engine.questions import meant
 from afoot.engine.recovery import recall, recover
 from afoot.engine.slots import Slots
 from afoot.engine.submission import Claim
@@ -280,4 +280,4 @@ async def test_what_a_dead_attempt_had_asked_is_known_to_the_next_gateway() -> N
 
     journal = await died(asks, 3, {"caller": "session:1"}, idempotent=True)
     live = await settled(journal, asks, idempotent=True)
-    assert [question.key for question in orphans(live)] == ["who"] and not live.call.open
+    assert [question.key for question in meant(live, 1)] == ["who"] and not live.call.open

@@ -7,10 +7,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from afoot.core.call import APPROVAL
+from afoot.core.call import APPROVAL, State
 from afoot.core.facts import Amended, Answer, Asked, Entry, Fact, Opened, Question, Started
 from afoot.core.ports import Batch, Run, Start
-from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live import Live
 from afoot.engine.policy import Policy
@@ -95,6 +94,9 @@ async def test_what_may_not_be_repeated_any_more_is_not(is_safe: bool, outcome: 
     terms = Terms({"tool": ToolSettings(idempotent=is_safe)})
     async with offering(offered(idempotent=True), journal=left(OPENED, Started(2.0)), terms=terms) as engine:
         assert await settled(engine) == outcome
+        end = (await recall(engine, "c")).call.end
+    assert end and (end.failure is None) == is_safe
+    assert end.failure is None or not end.failure.retryable, "nor is its caller told to"
 
 
 @pytest.mark.parametrize(("ask_by", "to"), [("", ""), ("both", ""), ("caller", "caller"), ("operator",) * 2])
@@ -168,19 +170,45 @@ async def test_a_call_that_waits_for_what_it_runs_on_is_not_silent() -> None:
     assert live.call.end and live.call.end.outcome == "ok" and live.call.attempt == 2
 
 
-async def test_a_call_that_never_gets_its_slot_again_ends() -> None:
-    """C1: it does not wait for ever, either."""
-    journal, call = await parked(concurrency=1)
+async def stays(run: Run) -> str:
+    """A tool that does not end."""
+    while True:
+        await asyncio.sleep(10)
+        run.alive()
 
-    async def stays(run: Run) -> str:
-        while True:
-            await asyncio.sleep(10)
-            run.alive()
 
-    bench = offered(stays, idempotent=True, concurrency=1)
-    async with Engine(journal, Catalog()) as engine:
-        engine.catalog.put(bench)
+@pytest.mark.parametrize("clock", ["queue", "start"])
+async def test_a_call_that_cannot_begin_again_is_told_so_as_at_its_first_start(clock: str) -> None:
+    """C1, H4: what it waits for has its own limit, and names it; its tool is not said to be silent."""
+    options: dict[str, Any] = {"concurrency": 1} if clock == "queue" else {"starts": True}
+    journal, call = await parked(**options)
+    bench = offered(stays, idempotent=True, **options)
+    bench.starting = lambda tool, caller: Start("starting it", lambda: asyncio.sleep(1000))
+    async with offering(bench, journal=journal) as engine:
         await recover(engine)
-        engine.submit(Submission("tool"))
+        if clock == "queue":
+            engine.submit(Submission("tool"))
+        await asyncio.sleep(1)
+        began = engine.clock.now()
         live = await answered(engine, call)
-    assert live.call.end and live.call.end.outcome == "timed_out"
+    end = live.call.end
+    assert end and (end.outcome, end.at - began) == ("failed", pytest.approx(60))
+    failure = end.failure
+    assert failure and (failure.category, failure.clock, failure.retryable) == ("unavailable", clock, True)
+    assert f"{clock}_limit_s" in failure.message and failure.side_effects == "possible"
+
+
+async def test_how_far_it_has_come_until_it_begins_again_can_be_seen() -> None:
+    """H4, C1: it is queued, then what it runs on is started; neither is said to run."""
+    journal, call = await parked(starts=True)
+    bench = offered(asks, idempotent=True, starts=True)
+    bench.starting = lambda tool, caller: Start("starting it", lambda: asyncio.sleep(50))
+    async with offering(bench, journal=journal) as engine:
+        await recover(engine)
+        engine.answer(f"{call}.1", Answer("accept", Raw(b"{}")))
+        live = engine[call]
+        assert live.call.state is State.QUEUED and live.call.admitted is None
+        await asyncio.sleep(1)
+        assert live.call.admitted and live.call.admitted.what == "starting it"
+        await over(engine, live)
+    assert live.call.end and live.call.end.outcome == "ok"

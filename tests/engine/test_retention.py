@@ -117,6 +117,7 @@ async def test_a_call_of_which_facts_wait_in_memory_is_spared() -> None:
         assert (await kinds(journal, live.call.id))[-1] == "Finished" and engine.recorder.unrecorded
         rule = Purge(keep=0, spare=Living(engine))
         assert await purge(journal, rule) == 0
+        assert engine.recorder.waiting() is engine.recorder.waiting(), "thousands are looked for in it"
         journal.failing = False
         await asyncio.sleep(2)
         assert engine.recorder.unrecorded == 0 and await purge(journal, rule) == 1

@@ -1,14 +1,12 @@
 """2026-07-28 as a manner of conversation: whom a question goes to, and results too large for a stream."""
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from msgspec import Raw
 
 from afoot.core.facts import Answer, Limits
 from afoot.core.ports import Run
-from afoot.errors import RunnerDied
 from afoot.serve.conversation import BIG
 from afoot.serve.modern import ROUNDS, Modern
 from afoot.wire.messages import Capabilities
@@ -60,50 +58,6 @@ async def test_what_a_caller_cannot_be_asked_waits_for_the_operator(kind: str) -
         site.engine.answer(asked, Answer("accept", Raw(b"{}"), "operator"))
         tape = await task
     assert "accept {} by operator" in told_text(tape.result) and len(tape.notices) == 1
-
-
-@faked
-async def test_an_answer_that_comes_between_two_attempts_is_not_asked_for_again() -> None:
-    """Q1 h, U4: what asked died, the next attempt has not come so far, and its caller brings the answer."""
-
-    async def tool(run: Run) -> str:
-        if run.attempt == 1:
-            asking = asyncio.ensure_future(run.ask(question("form", "who")))
-            await asyncio.sleep(5)
-            asking.cancel()
-            raise RunnerDied("its child process was killed")
-        await asyncio.sleep(5)
-        return said(await run.ask(question("form", "who")))
-
-    can = Capabilities(elicitation={})
-    async with site_of(tool, idempotent=True) as site:
-        first = await talk(site, wanted(capabilities=can))
-        await asyncio.sleep(7)
-        assert not only(site).call.open
-        last = await talk(site, wanted(capabilities=can, state=first.state, answers=replies(who=YES)))
-    assert "accept" in told_text(last.result)
-
-
-@faked
-async def test_an_answer_to_what_a_living_tool_asks_no_more_is_not_kept_for_its_next_question() -> None:
-    """A5, Q1: the person has not seen that one."""
-
-    async def tool(run: Run) -> str:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(5):
-                await run.ask(question("form", "who"))
-        await asyncio.sleep(5)
-        return said(await run.ask(question("form", "who")))
-
-    can = Capabilities(elicitation={})
-    async with site_of(tool, idempotent=True) as site:
-        first = await talk(site, wanted(capabilities=can))
-        await asyncio.sleep(7)
-        assert not only(site).call.open
-        late = await talk(site, wanted(capabilities=can, state=first.state, answers=replies(who=YES)))
-        assert only(site).call.open
-        last = await talk(site, wanted(capabilities=can, state=late.state, answers=replies(who=YES)))
-    assert "accept" in told_text(last.result)
 
 
 @faked
@@ -207,40 +161,3 @@ async def test_a_question_that_is_answered_in_the_same_pass_ends_no_request() ->
     async with site_of(tool) as site:
         tape = await talk(site, wanted())
         assert "accept {} by operator" in told_text(tape.result)
-
-
-async def ask_thrice(run: Run) -> str:
-    """A tool that asks the same three times, one after the other."""
-    return " ".join([said(await run.ask(form("sure"))) for _ in range(3)])
-
-
-def numbered(n: int) -> dict[str, object]:
-    """An answer that can be told from others."""
-    return {"action": "accept", "content": {"n": n}}
-
-
-@faked
-async def test_a_retry_that_comes_twice_answers_no_question_that_was_asked_since() -> None:
-    """Q1 c, Q1 d: though it has the same key; whoever brings it is asked what is asked now."""
-    async with site_of(ask_thrice) as site:
-        asked = await talk(site, wanted())
-        for n in (1, 2):
-            retry = wanted(state=asked.state, answers=replies(sure=numbered(n)))
-            for _ in range(3):
-                asked = await talk(site, retry)
-                assert len(only(site).call.questions) == n + 1 and "sure" in asked.result["inputRequests"]
-        last = await talk(site, wanted(state=asked.state, answers=replies(sure=numbered(3))))
-    assert [told_text(last.result).count(f'{{"n": {n}}}') for n in (1, 2, 3)] == [1, 1, 1]
-
-
-@faked
-async def test_an_answer_that_comes_too_late_is_none_to_the_next_question() -> None:
-    """A5, Q1 d: somebody else was first; the retry only follows, and brings the next one back."""
-    async with site_of(ask_thrice) as site:
-        state = (await talk(site, wanted())).state
-        [first] = only(site).call.open
-        site.engine.answer(first, Answer("decline", by="operator"))
-        await asyncio.sleep(1)
-        late = await talk(site, wanted(state=state, answers=replies(sure=YES)))
-        assert "sure" in late.result["inputRequests"]
-        assert [one.answer.by for one in only(site).call.answers.values()] == ["operator"]

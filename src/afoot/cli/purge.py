@@ -97,7 +97,8 @@ def _purge_file(store: Path, given: dict[str, Any]) -> int:
             return await purge(journal, Purge(keep=given.get("keep", 0)))
         call = await _meant(journal, given["call"])
         if call in await journal.unfinished():
-            raise Stop(REFUSED, f"call {call} has not ended; the next gateway on this history settles it")
+            settles = "the next `afoot serve` over HTTP on this history settles it"
+            raise Stop(REFUSED, f"call {call} has not ended; {settles}")
         return await purge(journal, Purge(calls=[call]))
 
     return _with(store, purged)

@@ -39,7 +39,7 @@ class State(StrEnum):
 
 
 class Call(Struct, eq=False):
-    """One dispatch of a tool. Changed in place, by `evolve` and `note` alone: there is one writer."""
+    """One dispatch of a tool. Changed in place, by `evolve`, `note` and `rest` alone: there is one writer."""
 
     id: str
     opened: Opened
@@ -160,6 +160,20 @@ def note(call: Call, reading: Reading) -> None:
     """Take in a reading: the newest value wins, and it is no fact."""
     call.latest = reading
     call.readings += 1
+
+
+def rest(call: Call, now: float) -> None:
+    """Its gateway died, so nobody runs it: it waits to begin, as before its first start (C1, U4).
+
+    What it had run until its last sign counts, whatever a wall clock says.
+    """
+    if call.since is not None:
+        known = max(call.since, call.heard, call.latest.at if call.latest else 0.0)
+        call.spent_s, call.since = call.spent_s + known - call.since, None
+    if call.state is State.RUNNING:
+        call.state = State.QUEUED
+    call.heard, call.admitted, call.hindered = now, None, None
+    call.asked_at = {question: min(at, now) for question, at in call.asked_at.items()}
 
 
 def evolve(call: Call, fact: Fact) -> None:

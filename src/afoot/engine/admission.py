@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 async def admit(engine: "Engine", live: Live) -> None:
     """Bring a call to its start, and run it; or end it where somebody or something says no."""
     try:
-        if live.call.attempt:
-            _rest(engine, live)
         arm(live, engine.clock, engine.tick)
         # What was asked for may not change any more (A6): the hooks have seen it, before a restart.
         if engine.hooks is not None and not (live.call.questions or live.call.attempt or live.call.amended):
@@ -89,12 +87,6 @@ def _given_up(engine: "Engine", live: Live, died: RunnerDied) -> Finished:
     return replace(end, failure=replace(end.failure, side_effects="none"))
 
 
-def _rest(engine: "Engine", live: Live) -> None:
-    """Until it begins again no clock of its tool runs: neither a queue nor a start is its silence (C1)."""
-    call, limits = live.call, live.call.opened.limits
-    call.since, call.heard = None, engine.clock.now() + limits.queue_s + limits.start_s
-
-
 async def _amend(engine: "Engine", live: Live) -> None:
     """Let the hooks see it; they may refuse it, or change its arguments."""
     assert engine.hooks is not None and live.provider is not None
@@ -130,9 +122,8 @@ async def _ready(engine: "Engine", live: Live) -> None:
         return
     start = live.provider.start(live.tool.inner or live.tool.name, live.call.opened.caller)
     if start is not None:
-        if live.call.state is State.QUEUED:  # else it runs, for its clocks, since before a restart
-            engine.commit(live, Admitted(engine.clock.now(), start.what))
-            arm(live, engine.clock, engine.tick)
+        engine.commit(live, Admitted(engine.clock.now(), start.what))
+        arm(live, engine.clock, engine.tick)
         try:
             await start.done()
         except RunnerDied as died:

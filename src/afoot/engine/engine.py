@@ -233,7 +233,7 @@ class Engine:
     def start(self, live: Live, *, unsent: bool = False, why: str = "") -> None:
         """Begin the next attempt; it must have its slot. What was answered to the last is not asked again."""
         if live.call.attempt:
-            live.replies, why = questions.recorded(live), why or "the gateway died"
+            why = why or "the gateway died"
         now = live.heard = self.clock.now()
         spent_s = live.call.on_clock(now) if live.call.attempt else None
         self.commit(live, Started(now, live.call.attempt + 1, unsent=unsent, why=why, spent_s=spent_s))

@@ -1,6 +1,7 @@
 """Questions: who waits for an answer, and whether an answer fits."""
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import jsonschema_rs
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from afoot.core.call import State
+from afoot.core.call import Call, State
 from afoot.core.declared import of_schema
 from afoot.core.facts import Answer, Answered, Asked, Question
 from afoot.core.redact import redacted
@@ -59,39 +60,22 @@ def fault(error: jsonschema_rs.ValidationError) -> str:
     return f"{where}: {error.message}"
 
 
-def recorded(live: Live) -> dict[str, list[Answer | None]]:
-    """The answers given before, by key and in their order: a tool that runs again is not asked twice.
+def meant(live: Live, had: int) -> list[Question]:
+    """What those answer who have seen the first `had` questions: what was open then, as it is asked now.
 
-    None where a secret was not kept, and the gateway that knew it is dead: that is asked again.
+    Where an attempt died, that is what the next has asked in the same place. If it has not come so far, it is
+    the old one, for which to `keep` the answer: the next will not need to ask.
     """
-    call = live.call
-    told: dict[tuple[str, int], list[Answer | None]] = {}  # by attempt, too
-    for name, question in call.questions.items():
-        answered = call.answers.get(name)
-        if answered is not None and answered.answer.action != "cancel":
-            said = live.said.get(name, answered.answer)
-            one = None if redacted(said.content) else said
-            told.setdefault((question.key, call.asked_by[name]), []).append(one)
-    found: dict[str, list[Answer | None]] = {}
-    for (key, _), answers in told.items():
-        # The next attempt was given the same as far as it came, so the longest has all.
-        if len(answers) >= len(found.get(key, ())):
-            found[key] = answers
-    return found
-
-
-def orphans(live: Live) -> list[Question]:
-    """Questions whose attempt died, and which the next has not asked again yet: it will not need to."""
-    call, asked_again = live.call, {one.key for one in live.call.open.values()}
-    if not call.is_safe:
-        return []
-    asked = islice(call.questions.values(), live.orphaned)
-    return [one for one in asked if one.key not in asked_again and _is_dropped(call.answers.get(one.id))]
+    call, places = live.call, _places(live.call)
+    seen = list(islice(places, had))
+    newest = {place: name for name, place in places.items()}
+    now = dict.fromkeys(newest[places[name]] for name in seen if _was_open(call, name, seen[-1]))
+    return [call.questions[name] for name in now if name in call.open or _is_orphan(live, name)]
 
 
 def keep(live: Live, question: Question, given: Answer) -> None:
     """Have an answer ready for when the question is asked again; the first one counts."""
-    live.given.setdefault(question.key, given)
+    live.said.setdefault(question.id, given)
 
 
 async def ask(engine: "Engine", live: Live, question: Question) -> Answer:
@@ -146,10 +130,47 @@ def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> boo
 
 
 def _known(live: Live, key: str) -> Answer | None:
-    """The answer to the next question of this key, if an attempt that died was given it, or it came early."""
-    replies = live.replies.get(key)
-    answer = replies.pop(0) if replies else None
-    return live.given.pop(key, None) if answer is None else answer
+    """The answer to the next question of this key, if one that died had it in this place, or it came early.
+
+    Where there was none, as nobody gave it or a secret was not kept, it is asked for again.
+    """
+    call, places = live.call, _places(live.call)
+    mine = [name for name, place in places.items() if place[0] == key and call.asked_by[name] == call.attempt]
+    for name in reversed(places):
+        if places[name] == (key, len(mine)) and (said := _said(live, name)) is not None:
+            return said
+    return live.given.pop(key, None)
+
+
+def _places(call: Call) -> dict[str, tuple[str, int]]:
+    """By question: its key, and how many of that key its attempt had asked before."""
+    asked = Counter[tuple[str, int]]()
+    found: dict[str, tuple[str, int]] = {}
+    for name, question in call.questions.items():
+        whose = question.key, call.asked_by[name]
+        found[name] = question.key, asked[whose]
+        asked[whose] += 1
+    return found
+
+
+def _said(live: Live, name: str) -> Answer | None:
+    """What was answered, if it can be given again."""
+    said, answered = live.said.get(name), live.call.answers.get(name)
+    if said is None and answered is not None and answered.answer.action != "cancel":
+        said = answered.answer
+    return None if said is None or redacted(said.content) else said
+
+
+def _was_open(call: Call, name: str, last: str) -> bool:
+    """Whether it was when the last one was asked."""
+    answered = call.answers.get(name)
+    return name == last or answered is None or answered.at > call.asked_at[last]
+
+
+def _is_orphan(live: Live, name: str) -> bool:
+    """Whether its attempt died, and nobody had answered."""
+    is_old = name in islice(live.call.questions, live.orphaned)
+    return is_old and live.call.is_safe and _is_dropped(live.call.answers.get(name))
 
 
 def _is_dropped(answered: Answered | None) -> bool:

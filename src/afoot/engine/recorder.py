@@ -5,7 +5,7 @@ If the journal fails or is slow, the gateway is *degraded*: calls go on and fact
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 
 from afoot.core.facts import Entry, Finished, Reading, Released, Sample
 from afoot.core.ports import Batch, Journal, Row
@@ -33,6 +33,7 @@ class Recorder:
         self._after: list[Callable[[], object]] = []
         self._ring = Batch()
         self._slow = Batch()  # seen already, and still being written
+        self._waiting = self._slow.entries, self._ring.entries, 0, frozenset[str]()
         # Living calls that fell out of the full ring, and whether the history has their beginning.
         self._forgotten: dict[str, bool] = {}
         self._gap = 0  # how many fell out since the history was last whole
@@ -106,6 +107,14 @@ class Recorder:
         """The facts of a call behind number `after` that only memory has."""
         waiting = (*self._slow.entries, *self._ring.entries)
         return [entry for entry in waiting if entry.call == call and entry.seq > after]
+
+    def waiting(self) -> Set[str]:
+        """The calls of which facts wait in memory; the same set until others do: a purge looks very often."""
+        slow, ring, known = self._slow.entries, self._ring.entries, self._waiting
+        size = len(slow) + len(ring)
+        if known[0] is not slow or known[1] is not ring or known[2] != size:  # they only grow
+            known = self._waiting = slow, ring, size, frozenset(entry.call for entry in (*slow, *ring))
+        return known[3]
 
     @property
     def unrecorded(self) -> int:

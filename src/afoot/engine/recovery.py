@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec import Raw
 
-from afoot.core.call import Call, fold
+from afoot.core.call import Call, fold, rest
 from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Opened, Sample
 from afoot.core.ports import Provider, Tool
 from afoot.core.redact import redacted
@@ -63,7 +63,7 @@ async def recover(engine: Engine, caller: str = "") -> None:
 async def _settle(engine: Engine, live: Live) -> None:
     call = live.call
     live.orphaned = len(call.questions)
-    _rested(call, engine.clock.now())
+    rest(call, engine.clock.now())
     if call.cancel is not None or redacted(call.arguments) or await _is_below(engine, call):
         _give_up(engine, live)
     elif call.started is None and _is_asked(call) and not _is_back(engine, call.opened):
@@ -100,27 +100,19 @@ def _come_so_far(call: Call, samples: list[Sample]) -> None:
             call.latest = samples[-1].reading
 
 
-def _rested(call: Call, now: float) -> None:
-    """Nobody ran it while there was no gateway: its clocks go on from its last sign, whatever a wall says."""
-    if call.since is not None:
-        known = max(call.since, call.heard, call.latest.at if call.latest else 0.0)
-        call.spent_s, call.since = call.spent_s + known - call.since, None
-    call.heard, call.admitted = now, None
-    call.asked_at = {question: min(at, now) for question, at in call.asked_at.items()}
-
-
 def _may_go_on(engine: Engine, live: Live) -> bool:
     """Whether a call is for somebody still, and has not begun or may be begun again (U4, X1)."""
     call = live.call
     if call.started is None:
         return _is_asked(call) or _is_lasting(live)
     is_wanted = bool(call.questions) or _is_lasting(live)
-    return is_wanted and call.is_safe and _is_safe(live.tool) and call.attempt < engine.max_attempts
+    return is_wanted and _is_safe(live) and call.attempt < engine.max_attempts
 
 
-def _is_safe(tool: Tool) -> bool:
-    """Whether it may be repeated by what is declared now: somebody may have taken that back since."""
-    return tool.trusted and (tool.idempotent or tool.read_only)
+def _is_safe(live: Live) -> bool:
+    """Whether it may be repeated, also by what is declared now: somebody may have taken that back since."""
+    tool, is_known = live.tool, live.provider is not None
+    return live.call.is_safe and (not is_known or (tool.trusted and (tool.idempotent or tool.read_only)))
 
 
 def _is_asked(call: Call) -> bool:
@@ -146,7 +138,7 @@ def _go_on(engine: Engine, live: Live) -> None:
 
 def _give_up(engine: Engine, live: Live) -> None:
     outcome = fate(live.call, began=live.call.started is not None)
-    engine.end(live, engine.ending(live, outcome, _explain(live.call, outcome)))
+    engine.end(live, engine.ending(live, outcome, _explain(live, outcome)))
 
 
 async def _reunite(engine: Engine, live: Live) -> None:
@@ -200,12 +192,13 @@ def _close_mirrors(engine: Engine, live: Live) -> None:
             engine.commit(live, Answered(engine.clock.now(), one.id, answer))
 
 
-def _explain(call: Call, outcome: str) -> Failure:
+def _explain(live: Live, outcome: str) -> Failure:
+    call = live.call
     what = "before it could end" if outcome == "lost" else "while it ran; its effects may have happened"
     text = f"{outcome}: the gateway died {what}"
     if call.is_safe and redacted(call.arguments):
         text += "; it was not run again, because secrets in its arguments are not kept"
-    return Failure(text, "unavailable", outcome, retryable=outcome == "lost" or call.is_safe)
+    return Failure(text, "unavailable", outcome, retryable=call.started is None or _is_safe(live))
 
 
 def _equip(engine: Engine, live: Live) -> bool:

@@ -74,9 +74,7 @@ class Living(Set[str]):
         self._engine = engine
 
     def __contains__(self, call: object) -> bool:
-        if not isinstance(call, str):
-            return False
-        return call in self._engine or bool(self._engine.recorder.kept(call, 0))
+        return isinstance(call, str) and (call in self._engine or call in self._engine.recorder.waiting())
 
     def __iter__(self) -> Iterator[str]:
         return (live.call.id for live in self._engine.calls())

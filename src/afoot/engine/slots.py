@@ -47,7 +47,7 @@ class Slots:
     def next(self) -> Live | None:
         """The first in line that can take a slot now, with the slot taken."""
         for live in list(self._line):
-            if live.call.state not in (State.QUEUED, State.RUNNING):  # one that is run again runs already
+            if live.call.state is not State.QUEUED:
                 self._line.remove(live)
             elif self.take(live):
                 self._line.remove(live)

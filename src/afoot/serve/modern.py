@@ -1,11 +1,10 @@
 """2026-07-28 as a manner of conversation: a question ends the request, and its retry goes on (Q1)."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 
 from afoot.core.facts import NOTHING, Answer, Answered, Question
 from afoot.engine.live import Live
-from afoot.engine.questions import keep, orphans
+from afoot.engine.questions import keep, meant
 from afoot.errors import AfootError
 from afoot.serve import tasks
 from afoot.serve.conversation import Conversation
@@ -130,13 +129,10 @@ async def resume(talk: Conversation) -> None:
 def take_answers(site: Site, live: Live, want: Wanted, caller: str, had: int) -> None:
     """Answer the questions still open; what is missing or does not fit stays open and is asked again.
 
-    Of the first `had` only: what was asked since may have the same key, and this is no answer to it. But what
-    an attempt that died had asked, the next asks again.
+    Of the first `had` only: what was asked since may have the same key, and this is no answer to it.
     """
-    meant = set(islice(live.call.questions, had))
-    is_anew = 0 < had <= live.orphaned
-    for asked in [*live.call.open.values(), *orphans(live)]:
-        given = want.answers.get(asked.key) if is_anew or asked.id in meant else None
+    for asked in meant(live, had):
+        given = want.answers.get(asked.key)
         if given is None or not want.capabilities.may_answer(asked):
             continue
         try:
