@@ -1,1 +1,1 @@
-"""Side by side with the peers: the same tools on afoot, the official SDK and FastMCP, measured in one run."""
+"""Benchmarks: the same tools on afoot, the official SDK and FastMCP, measured in one run."""

@@ -1,4 +1,4 @@
-"""`python -m bench`: measure afoot beside the official SDK and FastMCP, and print the table of ratios."""
+"""`python -m bench` measures afoot, the official SDK and FastMCP, and prints the table of ratios."""
 
 import argparse
 import dataclasses
@@ -24,7 +24,7 @@ WORDS = (*TRANSPORTS, *ERAS, *SUBJECTS, *[m.name for m in MEASURES])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the bench; exit 0 if all was measured, 1 if something was not, 2 on wrong usage."""
+    """Run the bench; exits with 0 if all was measured, 1 if something was not, 2 on wrong usage."""
     options = parser().parse_args(arguments)
     words = [word for given in options.only or [] for word in given.split(",") if word]
     unknown = [word for word in words if word not in WORDS]
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def choose(words: Sequence[str], options: argparse.Namespace, folder: Path) -> Choice:
-    """Return what to run: of each kind the words named, or all where none of that kind was named."""
+    """Return the choice: the named words of each kind, or all of a kind if none was named."""
     raise_limits()
     server_core, client_core = cores()
     os.sched_setaffinity(0, client_core)
@@ -80,12 +80,12 @@ def choose(words: Sequence[str], options: argparse.Namespace, folder: Path) -> C
 
 
 def pick(words: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the known words that were named, in our order, or all of them."""
+    """Return the known words that were named, in the order of the table, or all of them."""
     return tuple(word for word in known if word in words) or tuple(known)
 
 
 def show(choice: Choice, as_json: bool) -> int:
-    """Run what was chosen and print it."""
+    """Run the chosen measures and print the table."""
     load = os.getloadavg()[0]
     if load > BUSY:
         print(f"bench: the machine is busy (load {load:.1f}): the figures will be rough", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""`python -m bench.browser`: from a page to an MCP client, over CDP and over the extension.
+"""`python -m bench.browser` measures calls from a page to an MCP client, over CDP and over the extension.
 
-Rates are counted by the raw client, times are those of the official one; page and client share a clock.
+The raw client counts rates, the official client measures times; page and client share a clock.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from afoot.providers.browser.cdp.connection import Refusal
+from afoot.providers.browser.cdp.connection import CommandError
 from bench.client_http import HttpClient
 from bench.flight import Plan
 from bench.table import align
@@ -57,18 +57,18 @@ tool("wait", async (_, {signal, reportProgress}) => {
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured of one way; times in milliseconds."""
+    """The figures of one transport; times in milliseconds."""
 
-    flood: float  # notifications a second while a page reports in a tight loop; the newest are kept
-    stream: float  # of a page that reports no faster than all can be kept
-    kept: float  # the part of those that arrived
+    flood: float  # notifications per second while a page reports in a tight loop; the newest are kept
+    stream: float  # of a page that reports slowly enough that all can be kept
+    kept: float  # the part of those reports that arrived
     latency: list[float]
     closing: list[float]
     stopping: list[float]
 
 
 def main() -> int:
-    """Measure every way and print the table."""
+    """Measure every transport and print the table."""
     lines = [
         [
             "",
@@ -97,7 +97,7 @@ def main() -> int:
 
 
 def measure(chain: Chain) -> Figures:
-    """All figures of one way."""
+    """All figures of one transport."""
     with tab(chain) as bench:
         flood, _ = rate(bench, "flood", FLOOD)
         stream, kept = rate(bench, "stream", STREAM)
@@ -107,18 +107,18 @@ def measure(chain: Chain) -> Figures:
 
 @contextlib.contextmanager
 def tab(chain: Chain) -> Iterator[Bench]:
-    """A tab of the bench, closed at the end."""
+    """A tab with the bench page, closed at the end."""
     bench = chain.open("bench.html", host="bench.localhost")
     try:
         bench.tool("wait")
         yield bench
     finally:
-        with contextlib.suppress(Refusal):  # it may be closed
+        with contextlib.suppress(CommandError):  # it may be closed
             bench.page.close()
 
 
 def rate(bench: Bench, tool: str, reports: int) -> tuple[float, float]:
-    """Notifications a second, and the part of the reports that became one."""
+    """Notifications per second, and the part of the reports that became a notification."""
 
     async def fly() -> tuple[float, float]:
         port = int(bench.chain.gateway.url.rpartition(":")[2].partition("/")[0])
@@ -133,7 +133,7 @@ def rate(bench: Bench, tool: str, reports: int) -> tuple[float, float]:
 
 
 def late(bench: Bench) -> list[float]:
-    """How long each report took from the page to the client's callback."""
+    """The time of each report from the page to the client's callback."""
     call = bench.call("pace", n=PACE)
     call.result(60)
     said = zip(call.at, call.seen, strict=True)
@@ -141,7 +141,7 @@ def late(bench: Bench) -> list[float]:
 
 
 def closing(chain: Chain) -> list[float]:
-    """From the command that closes a tab to the error at the caller."""
+    """The time from the command that closes a tab to the error at the caller."""
     found: list[float] = []
     for _ in range(ROUNDS):
         with tab(chain) as bench:
@@ -156,7 +156,7 @@ def closing(chain: Chain) -> list[float]:
 
 
 def stopping(chain: Chain) -> list[float]:
-    """From the client's cancel to the page's signal."""
+    """The time from the client's cancel to the page's abort signal."""
     found: list[float] = []
     with tab(chain) as bench:
         for _ in range(ROUNDS):

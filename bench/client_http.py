@@ -1,7 +1,7 @@
-"""The load client on HTTP: raw asyncio protocols that find the end of an answer and count notifications.
+"""`HttpClient` is the load client on HTTP: it finds the end of an answer and counts notifications.
 
-Chunk framing is not removed: it is enough that no server cuts an event in two chunks, and a cut would show
-as a missing notification or an answer that does not parse.
+Chunk framing is not removed. It is enough that no server splits an event into two chunks: a split would
+show as a missing notification or as an answer that does not parse.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        self.transport = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the flight if it still waits for this connection."""
+        """Fail the flight if it still waits for this connection's answer."""
         if self.flight is not None:
             self.flight.fail(f"the server closed the connection: {exc}")
 
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
             self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        """Read the head once, then the body in whichever of the two framings it has."""
+        """Read the head once, then the body, which is chunked or has a length."""
         if self.body is None:
             self.head += data
             cut = self.head.find(b"\r\n\r\n")
@@ -95,7 +95,7 @@ class HttpClient:
         self.held: list[Connection] = []
 
     async def open(self) -> None:
-        """Shake hands, in the era that does."""
+        """Initialize a session, in the era that has one."""
         if self.wire.era != HANDSHAKE:
             return
         connection = await self._dial()
@@ -122,7 +122,7 @@ class HttpClient:
                 self.held += connections
 
     async def close(self) -> None:
-        """Let go of the calls that a flight left waiting."""
+        """Close the connections of calls that a flight left waiting."""
         hang_up(self.held)
 
     async def _dial(self) -> Connection:

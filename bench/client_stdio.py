@@ -1,4 +1,4 @@
-"""The load client on stdio: raw asyncio protocols on the pipes of a child, counting lines."""
+"""`StdioClient` is the load client on stdio: it counts lines on the pipes of a child."""
 
 import asyncio
 import subprocess
@@ -18,7 +18,7 @@ class Reader(asyncio.Protocol):
         self.rest = b""
 
     def data_received(self, data: bytes) -> None:
-        """Count whole lines; only those that are no notifications are looked at one by one."""
+        """Count whole lines; only lines that are no notifications are parsed."""
         data = self.rest + data
         cut = data.rfind(b"\n") + 1
         self.rest = data[cut:]
@@ -50,7 +50,7 @@ class StdioClient:
         self.transports: list[asyncio.BaseTransport] = []
 
     async def open(self) -> None:
-        """Take the child's pipes, and shake hands, in the era that does."""
+        """Open the child's pipes, and initialize a session in the era that has one."""
         loop = asyncio.get_running_loop()
         reading, _ = await loop.connect_read_pipe(lambda: self.reader, self.child.stdout)
         writing, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self.child.stdin)

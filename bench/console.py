@@ -1,6 +1,7 @@
-"""`python -m bench.console`: how pleasant the console is, from Chromium's own trace, beside what is aimed at.
+"""`python -m bench.console` measures the web console with Chromium's trace, and compares it with its limits.
 
-A gateway of its own, its calls made over MCP, and a headless Chromium with a window of 1280×800.
+It starts its own gateway, makes the calls over MCP, and uses a headless Chromium with a window of
+1280×800.
 """
 
 import argparse
@@ -22,13 +23,13 @@ from bench.table import align
 from bench.trace import SHOWN, Trace, p95, tracing
 from bench.wire import MODERN, BenchError
 from tests.browser.chromium import running, until
-from tests.browser.console import Console, attended, size
+from tests.browser.console.console_client import Console, attended, size
 from tests.browser.page import Page
 
 CALLS, LIVE, HZ, SECONDS = 10_000, 200, 20, 20.0
 ROWS = 100
 LIMIT_S = 120.0
-# Marks the instant at which so many rows are in the page, and have been painted.
+# Marks the instant at which this many rows are in the page and have been painted.
 MARKED = """
 new MutationObserver((_, watch) => {
   if (document.querySelectorAll("table.calls tbody tr").length < %d) return;
@@ -36,13 +37,13 @@ new MutationObserver((_, watch) => {
   requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("rows")));
 }).observe(document, { childList: true, subtree: true });
 """
-# Asks for every frame, so that a page at rest has as many as one that is busy.
+# Requests every frame, so that an idle page has as many frames as a busy one.
 AWAKE = "globalThis.awake ??= (function awake() { requestAnimationFrame(awake); return true; })()"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure, and what it should be at most."""
+    """One figure and its limit."""
 
     what: str
     figure: float
@@ -51,7 +52,7 @@ class Line:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as it should be."""
+        """Whether the figure is within its limit."""
         return self.figure <= self.target
 
 
@@ -76,7 +77,7 @@ def main() -> int:
 
 
 def opening(console: Console, calls: int) -> Iterator[Line]:
-    """The history of many calls, opened by a browser that is logged in and has nothing in its cache."""
+    """Open a long history in a browser that is logged in and has an empty cache."""
     said(f"{calls:,} calls")
     asyncio.run(fill(console, calls))
     said("the history opens")
@@ -92,12 +93,12 @@ def opening(console: Console, calls: int) -> Iterator[Line]:
 
 
 def since(trace: Trace, what: str) -> float:
-    """From the navigation to the history."""
+    """The time from the navigation to the history."""
     return trace.since("/history", what)
 
 
 async def fill(console: Console, calls: int) -> None:
-    """Make as many calls as the history is to have."""
+    """Make as many calls as the history shall have."""
     port = int(console.gateway.url.rpartition(":")[2].partition("/")[0])
     client = HttpClient(MODERN, port)
     template = client.wire.call("export_pages", {"n": 2, "step_s": 0}, token=True)
@@ -107,7 +108,7 @@ async def fill(console: Console, calls: int) -> None:
 
 
 def living(console: Console, calls: int, seconds: float) -> Iterator[Line]:
-    """Many calls that report often, beside the same page with none."""
+    """Compare the page with many calls that report often to the page without calls."""
     page = console.open("/live")
     size(page, 1280, 800)
     page.evaluate(AWAKE)
@@ -122,7 +123,7 @@ def living(console: Console, calls: int, seconds: float) -> Iterator[Line]:
     said(f"{calls} calls at {HZ} Hz for {seconds:g} s")
     with tracing(page) as busy, reporting(console, calls, seconds):
         time.sleep(seconds / 2)
-        if (shown := page.evaluate("document.querySelectorAll('.bubble').length")) < calls:
+        if (shown := page.evaluate("document.querySelectorAll('.call-card').length")) < calls:
             raise BenchError(f"of {calls} calls only {shown} are shown")
     heaps.append(heap(gone(page)))
     told(idle[0], busy[0], heaps)
@@ -134,7 +135,7 @@ def living(console: Console, calls: int, seconds: float) -> Iterator[Line]:
 
 
 def told(idle: Trace, busy: Trace, heaps: list[float]) -> None:
-    """What stands behind the figures, for whoever looks for the reason of one."""
+    """The details behind the figures."""
     said(f"the longest task: {'; '.join(busy.longest())}")
     said(f"heap in MB at first, before and after: {', '.join(f'{one / 1e6:.2f}' for one in heaps)}")
     for what, trace in (("at rest", idle), ("busy", busy)):
@@ -143,27 +144,27 @@ def told(idle: Trace, busy: Trace, heaps: list[float]) -> None:
 
 
 def gone(page: Page) -> Page:
-    """The page, as soon as the last call has left it."""
-    page.until("document.querySelectorAll('.bubble').length === 0", LIMIT_S)
+    """The page after the last call has left it."""
+    page.until("document.querySelectorAll('.call-card').length === 0", LIMIT_S)
     return page
 
 
 @contextlib.contextmanager
 def reporting(console: Console, calls: int, seconds: float) -> Iterator[None]:
-    """So many calls that report, from their start to the end of the last."""
+    """Run this many calls that report, until the last one has ended."""
     steps = {"n": round(seconds * HZ), "step_s": 1 / HZ}
     made = [console.api.start("export_pages", **steps) for _ in range(calls)]
     began = time.monotonic()
     yield
     time.sleep(
         max(0.0, seconds - (time.monotonic() - began))
-    )  # to ask now would take time from who is measured
+    )  # a request now would take time from the measured page
     for one in made:
         until(lambda one=one: console.api.call(one)["outcome"], f"the end of {one}", LIMIT_S)
 
 
 def heap(page: Page) -> float:
-    """What the page's scripts hold on to, in bytes."""
+    """The heap of the page's scripts in bytes."""
     page.call("HeapProfiler.enable")
     for _ in range(3):
         page.call("HeapProfiler.collectGarbage")
@@ -173,7 +174,7 @@ def heap(page: Page) -> float:
 
 
 def said(text: str) -> None:
-    """What is being done, for whoever waits."""
+    """Print the current step."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""One flight: so many requests kept in the air, bounded in count and time, the same on every transport."""
+"""`Flight` keeps a number of requests in flight, bounded in count and time, on every transport alike."""
 
 import asyncio
 import itertools
@@ -13,7 +13,7 @@ LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to send: `at_once` in the air, at most `limit` in all, no new one after `seconds`."""
+    """The requests to send: `at_once` in flight, at most `limit` in all, no new one after `seconds`."""
 
     template: Template
     at_once: int
@@ -25,7 +25,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Flight:
-    """The count kept while requests are in the air."""
+    """Counts answers and notifications while requests are in flight."""
 
     plan: Plan
     numbers: "itertools.count[int]"
@@ -39,7 +39,7 @@ class Flight:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds from the first request to the landing."""
+        """Seconds from the first request to the last answer."""
         return self.ended - self.began
 
     def next(self) -> bytes:
@@ -73,7 +73,7 @@ class Flight:
             self.landed.set_exception(BenchError(text))
 
     async def wait(self) -> None:
-        """Wait for the landing; raises BenchError after LIMIT_S."""
+        """Wait for the last answer; raises BenchError after LIMIT_S."""
         try:
             async with asyncio.timeout(LIMIT_S):
                 await self.landed

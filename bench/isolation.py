@@ -1,8 +1,9 @@
-"""`scripts/bench isolation`: what a call in a child process costs, and what bad tools cost everybody else.
+"""`scripts/bench isolation` measures a call in a child process, and the cost of bad tools for others.
 
-Report latency is the time from a report of a steady tool in the gateway to its arrival at a client on HTTP.
-It is taken quiet; while one tool loops, one allocates as much as it gets and one forks; and, to tell what of
-that is the machine's own, while harmless programs of the lowest priority keep every processor busy instead.
+Report latency is the time from a report of a steady tool in the gateway to its arrival at a client on
+HTTP. It is measured three times: quiet; while one tool loops, one allocates as much as it gets and one
+forks; and, to see what of that is the machine's own, while harmless programs of the lowest priority keep
+every processor busy.
 """
 
 import http.client
@@ -83,10 +84,10 @@ class Client:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._path = parts.path
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300)
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
-        """Every message that answers a call, and when it came."""
+        """Every message of a call's answer, with its time of arrival."""
         params = {"name": tool, "arguments": arguments, "_meta": {**META, "progressToken": 1}}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         headers = {
@@ -107,7 +108,7 @@ class Client:
 
 
 def latency(url: str) -> list[float]:
-    """Milliseconds from a report of the steady tool to its arrival here."""
+    """Milliseconds from each report of the steady tool to its arrival here."""
     got = [
         (at, one["params"]["message"])
         for at, one in Client(url).call("steady", {"n": REPORTS})
@@ -117,7 +118,7 @@ def latency(url: str) -> list[float]:
 
 
 def cost(url: str, tool: str) -> float:
-    """Milliseconds of one call, one after the other."""
+    """Milliseconds of each call, one after the other."""
     client = Client(url)
     taken: list[float] = []
     for number in range(CALLS):
@@ -129,7 +130,7 @@ def cost(url: str, tool: str) -> float:
 
 
 def misbehave(url: str, stop: threading.Event, ends: dict[str, set[str]]) -> list[threading.Thread]:
-    """Keep each bad tool running until told to stop; how their calls ended is noted."""
+    """Keep a bad tool running until `stop` is set, and note how its calls ended."""
 
     def keep(tool: str) -> None:
         while not stop.is_set():
@@ -143,9 +144,9 @@ def misbehave(url: str, stop: threading.Event, ends: dict[str, set[str]]) -> lis
 
 
 @contextmanager
-def gateway(folder: Path) -> Iterator[str]:
+def gateway(folder: Path, tools: str = TOOLS) -> Iterator[str]:
     """The address of a gateway with these tools."""
-    (folder / "bench_tools.py").write_text(TOOLS)
+    (folder / "bench_tools.py").write_text(tools)
     command = [
         sys.executable,
         "-m",
@@ -167,13 +168,13 @@ def gateway(folder: Path) -> Iterator[str]:
 
 
 def at(taken: list[float], share: float) -> float:
-    """The value that this share stays below."""
+    """The value that this share of the list is not above."""
     return sorted(taken)[min(len(taken) - 1, int(share * len(taken)))]
 
 
 @contextmanager
 def others() -> Iterator[None]:
-    """Every processor busy with something harmless, in sessions of their own."""
+    """Keep every processor busy with harmless processes, in sessions of their own."""
     command = ["nice", "-n", "19", sys.executable, "-c", "while True: pass"]
     running = [subprocess.Popen(command, start_new_session=True) for _ in range(os.cpu_count() or 1)]
     try:
@@ -187,7 +188,7 @@ def others() -> Iterator[None]:
 
 @contextmanager
 def bad_tools(url: str, ends: dict[str, set[str]]) -> Iterator[None]:
-    """Each bad tool running, one call after the other."""
+    """Keep each bad tool running, one call after the other."""
     stop = threading.Event()
     threads = misbehave(url, stop, ends)
     try:
@@ -200,7 +201,7 @@ def bad_tools(url: str, ends: dict[str, set[str]]) -> Iterator[None]:
 
 
 def told(name: str, rounds: list[list[float]]) -> float:
-    """Print what was seen, and give the p99 of the usual round."""
+    """Print the figures and return the p99 of the quiet round."""
     pooled = [one for taken in rounds for one in taken]
     usual = statistics.median(at(taken, 0.99) for taken in rounds)
     print(
@@ -211,14 +212,14 @@ def told(name: str, rounds: list[list[float]]) -> float:
 
 
 def main() -> int:
-    """Measure, print, and say whether the goal was met."""
+    """Measure, print, and exit with 1 if the target is missed."""
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     quiet, noisy, busy = list[list[float]](), list[list[float]](), list[list[float]]()
     ends: dict[str, set[str]] = {tool: set() for tool in BAD}
     with tempfile.TemporaryDirectory() as name, gateway(Path(name)) as url:
         latency(url)  # warm
         inside, apart = cost(url, "inside"), cost(url, "apart")
-        for _ in range(ROUNDS):  # by turns, as the machine's own load comes and goes
+        for _ in range(ROUNDS):  # in turns, because the machine's own load varies
             quiet.append(latency(url))
             with bad_tools(url, ends):
                 noisy.append(latency(url))

@@ -1,4 +1,4 @@
-"""Starting and ending the servers: their commands, their Python, their core."""
+"""`running` starts and ends the servers of the bench: their commands, their Python, their core."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ START_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all servers of a run share."""
+    """The settings that all servers of a run share."""
 
     peers_python: str
     folder: Path
@@ -47,12 +47,12 @@ class Server:
         return sum(rss_of(pid) for pid in tree(self.child.pid))
 
     def complaint(self) -> str:
-        """Return the end of what the server wrote to stderr."""
+        """Return the last lines of the server's stderr."""
         return self.errors.read_text(errors="replace")[-1500:].strip()
 
 
 def peers_python() -> str:
-    """Return a Python that has both peers, making its environment when missing."""
+    """Return a Python with both peers installed; its environment is made if it is missing."""
     given = os.environ.get("AFOOT_BENCH_PEERS_PYTHON")
     if given:
         return given
@@ -71,20 +71,20 @@ def peers_python() -> str:
 
 
 def cores() -> tuple[set[int], set[int]]:
-    """Return the server's cores and the client's: one each where there are two, else all for both."""
+    """Return the server's cores and the client's: one each if there are two, else all for both."""
     mine = sorted(os.sched_getaffinity(0))
     return ({mine[0]}, {mine[1]}) if len(mine) > 1 else (set(mine), set(mine))
 
 
 def raise_limits() -> None:
-    """Raise the soft limit of descriptors, which children inherit: a waiting call is a connection."""
+    """Raise the soft limit of open files, which children inherit: each waiting call is a connection."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @contextlib.contextmanager
 def running(subject: str, transport: str, setup: Setup, core: set[int]) -> Iterator[Server]:
-    """Start a server on its core, wait until it listens, and end it on leaving."""
+    """Start a server on its core, wait until it listens, and end it at the end of the block."""
     port = free_port() if transport == "http" else None
     folder = Path(tempfile.mkdtemp(dir=setup.folder))
     with started(subject, command(subject, port, setup, folder), port, folder, core) as server:
@@ -99,7 +99,7 @@ def started(
     errors = folder / "stderr"
     pipe = subprocess.PIPE if port is None else subprocess.DEVNULL
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, core)  # the child inherits it from its first instruction
+    os.sched_setaffinity(0, core)  # the child inherits it from its start
     try:
         with errors.open("wb") as log:
             child = subprocess.Popen(
@@ -134,12 +134,12 @@ def command(subject: str, port: int | None, setup: Setup, folder: Path) -> list[
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of a server: no rate limit, and a state folder that goes with the run."""
+    """Return the environment of a server: no rate limit, and a temporary state folder."""
     return {**os.environ, "AFOOT_PROGRESS_HZ": "0", "AFOOT_HOME": str(folder)}
 
 
 def await_port(server: Server) -> None:
-    """Wait until the server listens; a stdio server needs no wait, its first answer tells."""
+    """Wait until the server listens; a stdio server needs no wait."""
     limit = time.monotonic() + START_S
     while server.port is not None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1):
@@ -150,7 +150,7 @@ def await_port(server: Server) -> None:
 
 
 def end(child: "subprocess.Popen[bytes]") -> None:
-    """Kill at once: calls may be waiting, and nothing of the server is needed any more."""
+    """Kill the server at once: calls may be waiting, and nothing of it is needed any more."""
     child.kill()
     child.wait()
 
@@ -163,7 +163,7 @@ def free_port() -> int:
 
 
 def tree(pid: int) -> list[int]:
-    """Return a process and all below it."""
+    """Return a process and all its descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():

@@ -1,4 +1,4 @@
-"""What is measured: six figures of one server, on one transport, in one era."""
+"""The six measures of one server, on one transport, in one era."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ SETTLE_S = 1.0
 
 
 class Client(Protocol):
-    """Either load client."""
+    """The interface of both load clients."""
 
     wire: Wire
 
@@ -27,7 +27,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much one round does."""
+    """The amount of work of one round."""
 
     seconds: float = 1.5
     reports: int = 5_000
@@ -42,14 +42,14 @@ QUICK = Size(seconds=0.4, reports=1_000, waiting=200, rounds=1, most=100_000)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of one round; `share` is the part of the reports that was delivered, where that is asked."""
+    """One figure of one round; `share` is the delivered part of the reports, if it is measured."""
 
     value: float
     share: float | None = None
 
 
 async def warm(client: Client) -> None:
-    """Take the first, slow calls out of the figures."""
+    """Make the first, slow calls before anything is measured."""
     await client.fly(Plan(client.wire.call("noop", {}, token=False), 5, 100, seconds=2.0))
     await client.fly(Plan(client.wire.call("ticks", {"n": 200}, token=True), 1, 1))
 
@@ -70,18 +70,18 @@ async def calls_one(client: Client, size: Size) -> Figure:
 
 
 async def calls_many(client: Client, size: Size) -> Figure:
-    """Calls per second, fifty in flight."""
+    """Calls per second with fifty in flight."""
     return await _calls(client, size, MANY)
 
 
 async def cost(client: Client, size: Size) -> Figure:
-    """Microseconds that one report takes of the tool's time."""
+    """Microseconds of the tool's time per report."""
     plan = Plan(client.wire.call("cost", {"n": size.reports}, token=True), 1, 1)
     return Figure(float(text_of((await client.fly(plan)).last)) * 1e6)
 
 
 async def memory(client: Client, size: Size, server: Server) -> Figure:
-    """Kilobytes that a server grows by for each waiting call; wants a fresh server, and leaves it full."""
+    """Kilobytes of server memory per waiting call; it needs a fresh server and leaves it full."""
     short = client.wire.call("wait", {"seconds": 0.01}, token=True)
     await client.fly(Plan(short, MANY, MANY * 2))
     before = server.rss()
@@ -116,7 +116,7 @@ async def _calls(client: Client, size: Size, at_once: int) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A row of the table; `run` is None for memory, which needs a server of its own."""
+    """A row of the table; `run` is None for memory, which needs its own server."""
 
     name: str
     label: str

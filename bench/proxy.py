@@ -1,6 +1,7 @@
-"""`python -m bench.proxy`: what a gateway adds, afoot beside FastMCP's proxy, before the same FastMCP server.
+"""`python -m bench.proxy` measures what afoot and FastMCP's proxy add in front of the same FastMCP server.
 
-A call's added latency is its time through the gateway less its time straight to the server, both in one run.
+The added latency of a call is its time through the gateway minus its time direct to the server, both in
+one run.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ MOST_ADDED, LEAST_NOTES = 0.1, 3.0  # the targets, as ratios to FastMCP's proxy
 
 @dataclass(slots=True)
 class Figures:
-    """The rounds of one way to the server."""
+    """The rounds of one route to the server."""
 
     call_ms: list[float] = field(default_factory=list)
     notes: list[float] = field(default_factory=list)
@@ -40,7 +41,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run happens: the peers' Python, a folder, and the servers' cores."""
+    """The peers' Python, a folder, and the servers' cores."""
 
     python: str
     folder: Path
@@ -52,9 +53,9 @@ class Place:
 
 
 async def main() -> int:
-    """Measure both kinds of upstream and print the table; exit 1 if a target is missed."""
+    """Measure both kinds of upstream and print the table; exits with 1 if a target is missed."""
     raise_limits()
-    every = os.sched_getaffinity(0)  # three processes in a row: which runs where is the system's to say
+    every = os.sched_getaffinity(0)  # three processes in a chain: the system chooses their cores
     lines = [["", *SUBJECTS, "afoot / fastmcp", "target"]]
     met = True
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
@@ -69,7 +70,7 @@ async def main() -> int:
 
 
 async def measure(place: Place, transport: str) -> dict[str, Figures]:
-    """All rounds of all ways, taking turns, so that noise hits all alike."""
+    """All rounds of all routes, in turns, so that noise affects all of them."""
     found = {subject: Figures() for subject in SUBJECTS}
     async with contextlib.AsyncExitStack() as stack:
         clients: dict[str, Client] = {}
@@ -84,7 +85,7 @@ async def measure(place: Place, transport: str) -> dict[str, Figures]:
 
 @contextlib.asynccontextmanager
 async def opened(subject: str, place: Place, transport: str) -> AsyncIterator[Client]:
-    """A client to the server, straight or through a gateway; each has a server of its own."""
+    """A client of the server, direct or through a gateway; each has its own server."""
     with contextlib.ExitStack() as stack:
         upstream = [place.python, str(SERVERS / "fastmcp_server.py"), "stdio"]
         if transport == "http":
@@ -111,7 +112,7 @@ async def opened(subject: str, place: Place, transport: str) -> AsyncIterator[Cl
 
 
 def way(subject: str, upstream: list[str], place: Place) -> contextlib.AbstractContextManager[Server]:
-    """The server itself on stdio, or a gateway on HTTP before it."""
+    """The server itself on stdio, or a gateway on HTTP in front of it."""
     folder = place.room()
     if subject == "direct":
         return started(subject, upstream, None, folder, place.core)
@@ -127,14 +128,14 @@ def way(subject: str, upstream: list[str], place: Place) -> contextlib.AbstractC
 
 
 async def call_ms(client: Client) -> float:
-    """Milliseconds of a call, one at a time."""
+    """Milliseconds per call, one at a time."""
     plan = Plan(client.wire.call("noop", {}, token=False), 1, CALLS, seconds=SECONDS)
     flight = await client.fly(plan)
     return flight.elapsed_s / flight.answered * 1000
 
 
 async def notes(client: Client) -> float:
-    """Notifications a second of one call."""
+    """Notifications per second of one call."""
     flight = await client.fly(Plan(client.wire.call("ticks", {"n": REPORTS}, token=True), 1, 1))
     if not flight.notes:
         raise BenchError("not one notification was delivered")

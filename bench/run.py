@@ -1,4 +1,4 @@
-"""One run: for each transport and era, rounds in which servers take turns, so that noise hits all alike."""
+"""`run` measures all servers, for each transport and era in turns, so that noise affects all of them."""
 
 import contextlib
 import gc
@@ -16,7 +16,7 @@ from bench.wire import BenchError
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to run."""
+    """The measures, subjects, transports and eras to run."""
 
     transports: tuple[str, ...]
     eras: tuple[str, ...]
@@ -42,7 +42,7 @@ class Row:
         return statistics.median(figure.value for figure in rounds) if rounds else None
 
     def spread(self) -> float | None:
-        """Return the widest range of a subject's rounds over its median: how rough the figures are."""
+        """Return the widest range of a subject's rounds divided by its median."""
         every = [[f.value for f in rounds] for rounds in self.figures.values() if len(rounds) > 1]
         return max(((max(v) - min(v)) / statistics.median(v) for v in every), default=None)
 
@@ -57,7 +57,7 @@ class Row:
         return ours / theirs if ours is not None and theirs else None
 
     def met(self) -> bool | None:
-        """Whether the target of this row is met; None where there is none, or no figure."""
+        """Whether the target of this row is met; None if there is no target or no figure."""
         target = self.measure.target
         figure = self.value("afoot") if self.measure.lower_is_better else self.ratio("mcp")
         if target is None or figure is None or self.transport != "http":
@@ -66,7 +66,7 @@ class Row:
 
 
 async def run(choice: Choice) -> tuple[list[Row], list[str]]:
-    """Measure all that was chosen; return the rows and the complaints of what could not be measured."""
+    """Measure all that was chosen; return the rows, and the complaints about failed measures."""
     rows: list[Row] = []
     complaints: list[str] = []
     for transport in choice.transports:
@@ -98,11 +98,11 @@ async def take_turns(choice: Choice, table: dict[str, Row], complaints: list[str
                     with noting(complaints, row, subject):
                         await one_round(client, row, (subject, choice.size))
                     if len(complaints) > known:
-                        del clients[subject]  # late answers would spoil its next figures
+                        del clients[subject]  # late answers would falsify its next figures
 
 
 async def one_round(client: Client, row: Row, what: tuple[str, Size]) -> None:
-    """Run one measure once, with the collector of the client at rest."""
+    """Run one measure once, with the client's garbage collector off."""
     subject, size = what
     measure = row.measure.run
     assert measure is not None

@@ -1,4 +1,4 @@
-"""How a run is shown: a table for people, an object for programs."""
+"""`text` shows a run as a table for people, `data` as an object for programs."""
 
 import os
 import platform
@@ -67,7 +67,7 @@ def entry(row: Row) -> dict[str, object]:
 
 
 def cell(row: Row, subject: str) -> str:
-    """Return a subject's figure, with the share delivered where it is not all."""
+    """Return a subject's figure, with the delivered share if it is not all."""
     value = row.value(subject)
     if value is None:
         return "-"
@@ -77,14 +77,14 @@ def cell(row: Row, subject: str) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Return a ratio with at least two digits that mean something."""
+    """Return a ratio with at least two significant digits."""
     if value is None:
         return "-"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def spread(row: Row) -> str:
-    """Return the widest spread of the rounds; none is known after a single one."""
+    """Return the widest spread of the rounds; empty after a single round."""
     value = row.spread()
     return "-" if value is None else f"{value:.0%}"
 

@@ -1,4 +1,4 @@
-"""`python -m bench.telemetry`: what telemetry costs a gateway on HTTP, on against off; a receiver is here."""
+"""`python -m bench.telemetry` measures the cost of telemetry for a gateway on HTTP."""
 
 import contextlib
 import os
@@ -20,14 +20,14 @@ from bench.table import align
 from bench.wire import MODERN
 
 STATES = ("off", "on")
-ROUNDS, SECONDS = 5, 4.0  # spans are sent every 5 s, and more than one batch fills in a round
+ROUNDS, SECONDS = 5, 4.0  # spans are sent every 5 s, so a round fills more than one batch
 MANY, CALLS, REPORTS = 50, 1_000_000, 5_000
 VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
 Rounds = dict[str, dict[str, list[float]]]
 
 
 async def main() -> int:
-    """Measure in turns, and print the table."""
+    """Measure in turns and print the table."""
     raise_limits()
     found: Rounds = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
@@ -49,7 +49,7 @@ async def main() -> int:
 
 
 async def one_round(client: Client, pid: int) -> dict[str, float]:
-    """Calls at once, calls one at a time, and the reports of one call."""
+    """Measure concurrent calls, calls one at a time, and the reports of one call."""
     noop = client.wire.call("noop", {}, token=False)
     before = cpu_s(pid)
     many = await client.fly(Plan(noop, MANY, CALLS, seconds=SECONDS))
@@ -66,7 +66,7 @@ async def one_round(client: Client, pid: int) -> dict[str, float]:
 
 @contextlib.asynccontextmanager
 async def opened(endpoint: str, folder: Path) -> AsyncIterator[tuple[Client, int]]:
-    """A client to a gateway that sends telemetry there, or nowhere; and the gateway's process."""
+    """A client of a gateway that sends telemetry to an endpoint or not at all, and the gateway's process."""
     os.environ.pop(VARIABLE, None)
     if endpoint:
         os.environ[VARIABLE] = endpoint
@@ -82,14 +82,14 @@ async def opened(endpoint: str, folder: Path) -> AsyncIterator[tuple[Client, int
 
 
 def cpu_s(pid: int) -> float:
-    """The processor time that a process has taken, all its threads together."""
+    """The processor time of a process, all its threads together."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
 def receiving() -> Iterator[str]:
-    """A receiver that reads what is sent, and forgets it."""
+    """An OTLP receiver that reads all requests and drops them."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -101,7 +101,7 @@ def receiving() -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

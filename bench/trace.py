@@ -1,4 +1,4 @@
-"""What Chromium's own trace tells of a page: its paints, how long its tasks took, how frames followed."""
+"""`Trace` reads Chromium's trace of a page: paints, durations of tasks, intervals of frames."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ import msgspec
 from tests.browser.page import Page
 
 CATEGORIES = ("blink.user_timing", "loading", "devtools.timeline", "disabled-by-default-devtools.timeline")
-MARK = "afoot-bench"  # made in the page, so that its process is known
+MARK = "afoot-bench"  # set in the page, so that the trace shows its process
 TASK, FRAME, SHOWN = "RunTask", "AnimationFrame::Render", "AnimationFrame::Presentation"
 ENDS_S = 60.0
 Event = Mapping[str, Any]
 
 
 class Trace:
-    """The events of the main thread of a page that made the mark; times in milliseconds."""
+    """The events of the main thread of the page that set the mark; times in milliseconds."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         mark = next(one for one in events if one["name"] == MARK)
@@ -28,7 +28,7 @@ class Trace:
         return [one for one in self.events if one["name"] == name]
 
     def since(self, url: str, name: str) -> float:
-        """From the navigation to this address to what happened first after it."""
+        """The time from the navigation to this address to the first event of a name after it."""
         begun = max(
             one["ts"]
             for one in self.named("navigationStart")
@@ -37,7 +37,7 @@ class Trace:
         return (min(one["ts"] for one in self.named(name) if one["ts"] >= begun) - begun) / 1000
 
     def tasks(self, clock: str = "dur") -> list[float]:
-        """How long each task took; by the clock `tdur` only while it had a processor."""
+        """The duration of each task; by the clock `tdur` only its processor time."""
         return [one[clock] / 1000 for one in self.named(TASK) if clock in one]
 
     def frames(self, name: str = FRAME) -> list[float]:
@@ -50,7 +50,7 @@ class Trace:
         return [(after - before) / 1000 for before, after in zip(at, at[1:], strict=False)]
 
     def longest(self) -> list[str]:
-        """The longest task, on the clock and (on the processor), and what took a tenth of it."""
+        """The longest task, in wall time and (processor time), and the parts that took a tenth of it."""
         task = max((one for one in self.named(TASK) if "dur" in one), key=lambda one: one["dur"])
         inside = [one for one in self.events if task["ts"] <= one["ts"] < task["ts"] + task["dur"]]
         large = [one for one in inside if one.get("dur", 0) >= task["dur"] / 10]
@@ -64,7 +64,7 @@ def _took(event: Event) -> str:
 
 @contextmanager
 def tracing(page: Page) -> Iterator[list[Trace]]:
-    """Trace what the page does within the block; the trace is in the list behind it."""
+    """Trace the page within the block; the trace is in the list afterwards."""
     browser, found = page.browser, list[Trace]()
     browser.events.clear()
     how = {"traceConfig": {"includedCategories": CATEGORIES}, "transferMode": "ReportEvents"}
@@ -78,5 +78,5 @@ def tracing(page: Page) -> Iterator[list[Trace]]:
 
 
 def p95(values: Sequence[float]) -> float:
-    """What 95 of 100 are not above."""
+    """The 95th percentile."""
     return statistics.quantiles(values, n=20)[18]

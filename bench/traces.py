@@ -1,4 +1,4 @@
-"""Records how real work advances, for the test of ETAs: `python -m bench.traces FILE`."""
+"""`python -m bench.traces FILE` records the progress of real work, for the test of estimated ends."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ Step = tuple[int, int | None]  # done, of how many
 
 
 def main(file: str) -> None:
-    """Run every piece of work, two at a time as on a busy machine, and write down what each reported."""
+    """Run all pieces of work, two at a time as on a busy machine, and write their reports to a file."""
     with ProcessPoolExecutor(2) as pool:
         traces = list(pool.map(record, WORK))
     lines = ",\n".join(json.dumps(one) for one in traces)
@@ -25,7 +25,7 @@ def main(file: str) -> None:
 
 
 def record(name: str) -> dict[str, object]:
-    """One piece of work: instants in seconds from its start, what was done, and when it ended."""
+    """Run one piece of work: instants in seconds from its start, the progress, and the end."""
     began = time.monotonic()
     readings: list[tuple[float, int, int | None]] = []
     for done, total in WORK[name]():
@@ -45,7 +45,7 @@ def hash_files() -> Iterator[Step]:
 
 
 def hash_bytes() -> Iterator[Step]:
-    """The same, but counted by bytes."""
+    """The same files, counted by bytes."""
     files = [file for file in Path(sys.prefix).rglob("*.so*") if file.is_file()][:400]
     total, done = sum(file.stat().st_size for file in files), 0
     for file in files:
@@ -95,7 +95,7 @@ def insert_rows() -> Iterator[Step]:
 
 
 def three_phases() -> Iterator[Step]:
-    """Read, work, write: each with a pace of its own, one count over all."""
+    """Read, work, write: three speeds, one count."""
     for number in range(1, 301):
         size = 2_000 if number <= 100 else 90_000 if number <= 200 else 20_000
         sorted(random.random() for _ in range(size))
@@ -103,14 +103,14 @@ def three_phases() -> Iterator[Step]:
 
 
 def pages() -> Iterator[Step]:
-    """A paged answer: each page takes a while of its own, and now and then one is slow."""
+    """A paged answer: each page takes a different time, and some are slow."""
     for page in range(1, 41):
         time.sleep(random.expovariate(4.0) + (1.5 if page % 13 == 0 else 0.05))
         yield page, 40
 
 
 def slow_start() -> Iterator[Step]:
-    """Nothing for a while, then an even pace."""
+    """No progress for a while, then an even pace."""
     time.sleep(3.0)
     for number in range(1, 101):
         time.sleep(0.08)
@@ -118,7 +118,7 @@ def slow_start() -> Iterator[Step]:
 
 
 def tail() -> Iterator[Step]:
-    """Quick up to nine tenths, and then the last tenth takes as long again."""
+    """Fast up to nine tenths; the last tenth takes as long again."""
     for number in range(1, 101):
         time.sleep(0.06 if number <= 90 else 0.5)
         yield number, 100

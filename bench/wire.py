@@ -1,4 +1,4 @@
-"""The bytes that the load client sends: one template a tool, filled with a number of fixed width."""
+"""`Wire` makes the bytes that the load client sends: one template per tool, filled with an id."""
 
 import itertools
 import json
@@ -29,7 +29,7 @@ class BenchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A request in pieces; its id, which is its progress token too, goes between them."""
+    """A request in pieces; its id, which is also its progress token, goes between them."""
 
     pieces: tuple[bytes, ...]
 
@@ -40,7 +40,7 @@ class Template:
 
 @dataclass(slots=True)
 class Wire:
-    """How requests look on one transport and in one era; `session` is set by the handshake on HTTP."""
+    """Builds requests for one transport and era; `session` is set by the handshake on HTTP."""
 
     era: str
     port: int | None = None
@@ -85,7 +85,7 @@ class Wire:
 
 
 def text_of(answer: bytes) -> str:
-    """Return the text of a tool's result; raises BenchError if it is none."""
+    """Return the text of a tool's result; raises BenchError if it has none."""
     try:
         return str(json.loads(answer)["result"]["content"][0]["text"])
     except (ValueError, KeyError, IndexError) as error:

@@ -1,4 +1,4 @@
-"""Writes what each command says of itself into reference/commands.md; run it after changing a command."""
+"""Writes the help of each command into reference/commands.md; run it after changing a command."""
 
 import os
 import re
@@ -11,7 +11,7 @@ HELP = re.compile(r"```bash\nafoot (.*?)--help\n```\n\n```text\n.*?```", re.DOTA
 
 
 def told(command: str) -> str:
-    """The help of a command, as wide as a page; of the whole program if it is empty."""
+    """The help of a command at the width of a page; an empty name is the whole program."""
     words = [sys.executable, "-m", "afoot", *command.split(), "--help"]
     done = subprocess.run(
         words, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "80"}
@@ -20,7 +20,7 @@ def told(command: str) -> str:
 
 
 def drawn(page: str) -> str:
-    """The page with the help of today in it."""
+    """The page with the current help texts."""
     return HELP.sub(
         lambda found: f"```bash\nafoot {found[1]}--help\n```\n\n```text\n{told(found[1])}\n```", page
     )

@@ -1,9 +1,9 @@
-"""Draws the table of what may follow which into docs/design.md; run it after changing TRANSITIONS."""
+"""Draws TRANSITIONS as a state diagram into docs/design.md; run it after changing the table."""
 
 import re
 from pathlib import Path
 
-from afoot.core.rules import TRANSITIONS
+from afoot.core.call import TRANSITIONS
 
 PAGE = Path(__file__).with_name("design.md")
 BEGIN, END = "<!-- transitions -->", "<!-- /transitions -->"
@@ -20,7 +20,7 @@ def diagram() -> str:
 
 
 def drawn(page: str) -> str:
-    """The page with the diagram between its marks; raises ValueError if they are not there once."""
+    """The page with the diagram between its marks; raises ValueError if a mark is missing or repeated."""
     if page.count(BEGIN) != 1 or page.count(END) != 1:
         raise ValueError(f"{PAGE.name} needs the marks {BEGIN} and {END} once each")
     between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Writes the frames of the link into src/afoot/extension/messages.js; run it after changing them."""
+"""Writes the extension's message types into src/afoot/extension/messages.js; run it after changing them."""
 
 import textwrap
 import types
@@ -8,16 +8,16 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from afoot.serve import view
-from afoot.serve.panel import PanelTab
-from afoot.wire import link
+from afoot.serve.api import views
+from afoot.serve.extension.side_panel import PanelTab
+from afoot.wire import extension
 
-FILE = Path(__file__).parent.parent / "src" / "afoot" / "extension" / "messages.js"
+FILE = Path(__file__).parent.parent / "src" / "afoot" / "extension" / "background" / "messages.js"
 WIDTH = 110
 HEAD = """\
-// The frames between a browser and the gateway, written by docs/messages.py from wire/link.py: do not edit.
+// The frames between a browser and the gateway, written by docs/messages.py from wire/extension.py; no edits.
 """
-# What the panel is shown has its own forms.
+# Messages for the side panel have types of their own.
 SHOWN = {
     "calls": "Array<CallView & { tab?: string }>",
     "questions": "Array<QuestionView>",
@@ -27,28 +27,28 @@ NAMES = {str: "string", int: "number", float: "number", bool: "boolean", Raw: "u
 
 
 def written() -> str:
-    """The whole file."""
-    frames = (*link.FROM_BROWSER.values(), *link.TO_BROWSER.values())
+    """The text of messages.js."""
+    frames = (*extension.FROM_BROWSER.values(), *extension.TO_BROWSER.values())
     known = list[type[Struct]]()
-    for kind in (*frames, view.CallView, view.QuestionView, PanelTab):
+    for kind in (*frames, views.CallView, views.QuestionView, PanelTab):
         _gather(kind, known)
     parts = [HEAD, _constants(), *(_typedef(kind) for kind in known)]
-    parts += [_union("FromBrowser", link.FROM_BROWSER), _union("ToBrowser", link.TO_BROWSER)]
+    parts += [_union("FromBrowser", extension.FROM_BROWSER), _union("ToBrowser", extension.TO_BROWSER)]
     return "\n".join([*parts, ""])
 
 
 def _constants() -> str:
-    times = {"BEAT_MS": link.BEAT_S, "PROOF_MS": link.PROOF_S}
-    lines = [f'export const SUBPROTOCOL = "{link.SUBPROTOCOL}";']
+    times = {"BEAT_MS": extension.PING_S, "PROOF_MS": extension.PROOF_S}
+    lines = [f'export const SUBPROTOCOL = "{extension.SUBPROTOCOL}";']
     lines += [f"export const {name} = {seconds * 1000:.0f};" for name, seconds in times.items()]
-    for name, methods in (("FROM_BROWSER", link.FROM_BROWSER), ("TO_BROWSER", link.TO_BROWSER)):
+    for name, methods in (("FROM_BROWSER", extension.FROM_BROWSER), ("TO_BROWSER", extension.TO_BROWSER)):
         rows = [f'  "{method}",' for method in methods]
         lines += ["", f"export const {name} = Object.freeze([", *rows, "]);"]
     return "\n".join([*lines, ""])
 
 
 def _gather(kind: type[Struct], known: list[type[Struct]]) -> None:
-    """The kinds that a kind is made of, and then the kind itself."""
+    """Collect the types that a type is made of, and then the type itself."""
     if kind in known:
         return
     for field in msgspec.structs.fields(kind):
@@ -64,7 +64,7 @@ def _structs(kind: object) -> list[type[Struct]]:
 
 
 def _typedef(kind: type[Struct]) -> str:
-    """A kind with all of its fields; those with a default may be missing."""
+    """The typedef of a struct; a field with a default is optional."""
     fields = ", ".join(
         f"{field.encode_name}{'' if field.required else '?'}: {_type(kind, field)}"
         for field in msgspec.structs.fields(kind)
@@ -86,13 +86,13 @@ def _comment(*texts: str) -> str:
 
 
 def _type(kind: type[Struct], field: msgspec.structs.FieldInfo) -> str:
-    if kind is link.PanelState:
+    if kind is extension.PanelState:
         return SHOWN[field.name]
     return _script(field.type)
 
 
 def _script(kind: typing.Any) -> str:
-    """A Python type in TypeScript's words; a value that may be unset is one that may be missing."""
+    """A Python type as a TypeScript type; a value that may be unset is optional."""
     if kind in NAMES:
         return NAMES[kind]
     if isinstance(kind, type) and issubclass(kind, Struct):

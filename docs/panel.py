@@ -18,11 +18,17 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
 
-from afoot import state
-from afoot.cli.client import Client
-from afoot.providers.browser.cdp.connection import Connection
+from afoot.cli.client import GatewayClient
+from afoot.config import state_folder
+from afoot.providers.browser.cdp.connection import CdpConnection
 from afoot.providers.browser.chromium import Chromium
-from afoot.providers.browser.folder import MANIFEST, lay, link_url, pair, shipped
+from afoot.providers.browser.extension_files import (
+    MANIFEST,
+    copy_extension,
+    link_url,
+    shipped_manifest,
+    write_pairing,
+)
 
 PICTURE = Path(__file__).with_name("panel.png")
 EXAMPLE = Path(__file__).parents[1] / "src/afoot/providers/browser/example"
@@ -30,7 +36,7 @@ SIZE = {"width": 400, "height": 926, "deviceScaleFactor": 2, "mobile": False}
 LIMIT_S = 60.0
 T = TypeVar("T")
 TOOL = "export_orders"
-# What must be on the screen: how far the one call is, and the question of the other.
+# The text that must be on the screen: the progress of one call, and the question of the other.
 SHOWN = """new Promise((shown) => {
   const look = () => document.querySelector(".question") && /3\\d of 120/.test(document.body.textContent)
     ? shown(true) : setTimeout(look, 20);
@@ -49,7 +55,7 @@ async def take() -> bytes:
             await _until(lambda: client.get("/api/tabs")["browsers"])
             await chromium.command("Target.createTarget", {"url": page})
             tool = await _until(lambda: _named(client.get("/api/tools")))
-            panel = await _opened(chromium.connection, f"{shipped().origin}/panel.html")
+            panel = await _opened(chromium.connection, f"{shipped_manifest().origin}/panel.html")
             calls = [await _afoot("call", tool, *words) for words in (("pages=120", "--yes"), ("pages=5",))]
             try:
                 await panel("Runtime.evaluate", {"expression": SHOWN, "awaitPromise": True}, LIMIT_S)
@@ -74,32 +80,32 @@ def _example() -> Iterator[str]:
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @asynccontextmanager
-async def _gateway() -> AsyncIterator[Client]:
+async def _gateway() -> AsyncIterator[GatewayClient]:
     process = await _afoot("serve", "--bare", "--json")
     assert process.stdout is not None
     try:
         told = json.loads(await process.stdout.readline())
-        yield Client(told["mcp"], told["token"])
+        yield GatewayClient(told["mcp"], told["token"])
     finally:
         process.terminate()
         await process.wait()
 
 
 def _lay(extension: Path, url: str) -> None:
-    """A copy of the extension that may read the example without a click, paired with this gateway."""
-    lay(extension)
+    """Copy the extension with permission for the example page, paired with this gateway."""
+    copy_extension(extension)
     manifest = extension / MANIFEST
     told = json.loads(manifest.read_text()) | {"host_permissions": ["http://127.0.0.1/*"]}
     manifest.write_text(json.dumps(told))
-    pair(extension, link_url(url), state.link_key())
+    write_pairing(extension, link_url(url), state_folder.link_key())
 
 
 async def _until(found: Callable[[], T]) -> T:
-    """Wait until there is something, and give it."""
+    """Wait until a function returns something, and return it."""
     async with asyncio.timeout(LIMIT_S):
         while True:
             if one := await asyncio.to_thread(found):
@@ -108,12 +114,12 @@ async def _until(found: Callable[[], T]) -> T:
 
 
 def _named(offered: dict[str, Any]) -> str:
-    """The name under which the example's tool is offered, if it is."""
+    """The full name of the example's tool, if it is offered."""
     return next((tool["name"] for tool in offered["tools"] if tool["name"].endswith(TOOL)), "")
 
 
-async def _opened(browser: Connection, url: str) -> Any:
-    """A page of this size, in a window of its own, so that it hides no other; gives how to command it."""
+async def _opened(browser: CdpConnection, url: str) -> Any:
+    """Open a page of this size in its own window, so that it hides no other; returns its command function."""
     target = (await browser.call("Target.createTarget", {"url": url, "newWindow": True}))["targetId"]
     attached = await browser.call("Target.attachToTarget", {"targetId": target, "flatten": True})
 

@@ -1,4 +1,4 @@
-"""Pictures of a page: taken in a browser, and made small without another program."""
+"""Takes pictures of a page in a browser, and makes them small without another program."""
 
 import base64
 import struct
@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.browser.page import Page
 
-# Width, least and largest height, pixels a point, colours; a phone is narrow, and its points are small.
+# Width, least and largest height, pixels per point, colour scheme.
 WAYS: dict[str, tuple[int, int, int, int, str]] = {
     "light": (1280, 800, 1400, 1, "light"),
     "dark": (1280, 800, 1400, 1, "dark"),
@@ -15,7 +15,7 @@ WAYS: dict[str, tuple[int, int, int, int, str]] = {
     "front": (1280, 988, 988, 1, "light"),
 }
 COLOURS = 256
-# Waits until nothing has changed the height of the page for a while, and gives it.
+# Waits until the height of the page has not changed for a while, and returns it.
 SETTLED = """(async () => {
   scrollTo(0, 0);
   const { scrollingElement: page } = document;
@@ -25,8 +25,8 @@ SETTLED = """(async () => {
   }
   return page.scrollHeight;
 })()"""
-# Gives the picture's colours, and for each pixel which of them is nearest. Of colours that are alike the most
-# used is kept first, so that a small dot keeps its own; then the most used of all.
+# Returns the picture's palette, and the nearest colour of each pixel. First the most used colour of each
+# group of similar ones is kept, so that a small dot keeps its colour; then the most used of all.
 REDUCED = """(async () => {
   const image = new Image();
   image.src = "data:image/png;base64,%s";
@@ -55,7 +55,7 @@ REDUCED = """(async () => {
 
 
 def look(page: Page, way: str) -> None:
-    """Show the page in one of the ways, and as much of it as goes into one picture."""
+    """Show the page in one layout, with as much height as fits one picture."""
     width, least, most, scale, colours = WAYS[way]
     wanted = {"prefers-color-scheme": colours, "prefers-reduced-motion": "reduce"}
     page.call(
@@ -73,7 +73,7 @@ def look(page: Page, way: str) -> None:
 
 
 def taken(page: Page, desk: Page) -> bytes:
-    """A picture of what a page shows; made small in another one, which may have any content."""
+    """A PNG of a page; another page, of any content, reduces its colours."""
     shot: str = page.call("Page.captureScreenshot", format="png")["data"]
     return encoded(desk.evaluate(REDUCED % (shot, COLOURS), limit_s=60))
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import pyte
 
 PICTURE = Path(__file__).with_name("terminal.svg")
-TOOLS = "afoot.cli.demo_tools"
+TOOLS = "afoot.cli.commands.demo_tools"
 WIDE, HIGH = 84, 15
 LIMIT_S, FRAME_S, KEY_S, READ_S, REST_S = 60.0, 0.2, 0.045, 1.2, 3.5
 CELL, LINE, SIZE, EDGE = 8.0, 19.0, 13.3, 16.0  # of a picture, in pixels
@@ -44,7 +44,7 @@ ALT = "A terminal: a tool is called and its bar moves; another asks for approval
 
 
 class Screen(pyte.Screen):
-    """A terminal that knows dim text; pyte has no name for it, and we have no use for italics."""
+    """A pyte screen that shows dim text as italics: pyte does not know dim, and italics are not used."""
 
     def select_graphic_rendition(self, *attrs: int, **more: Any) -> None:
         super().select_graphic_rendition(*(3 if one == 2 else one for one in attrs), **more)
@@ -55,14 +55,14 @@ Rows = list[tuple[Run, ...]]
 
 
 class Frame(NamedTuple):
-    """What was on the screen from a moment on."""
+    """The content of the screen from an instant on."""
 
     at: float
     rows: Rows
 
 
 class Shell:
-    """A shell in a terminal, a hand that types, and an eye."""
+    """A shell in a terminal; types keys and records the screen."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._master, slave = pty.openpty()
@@ -79,13 +79,13 @@ class Shell:
         self.frames: list[Frame] = []
 
     def type(self, text: str) -> None:
-        """Type as a person does."""
+        """Type at the speed of a person."""
         for char in text:
             os.write(self._master, char.encode())
             self.look(KEY_S)
 
     def until(self, text: str, times: int = 1) -> None:
-        """Look until this is on the screen so many times."""
+        """Record until a text is on the screen this many times."""
         end = time.monotonic() + LIMIT_S
         while "\n".join(line.rstrip() for line in self._screen.display).count(text) < times:
             if time.monotonic() > end:
@@ -93,7 +93,7 @@ class Shell:
             self.look(0.05)
 
     def look(self, seconds: float) -> None:
-        """Take in what is written for so long, and remember what is seen."""
+        """Read the output for this long and record the frames."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if select.select([self._master], (), (), left)[0]:
@@ -103,7 +103,7 @@ class Shell:
             self.frames.append(Frame(now, rows))
 
     def end(self) -> float:
-        """The last picture, and how long it all took."""
+        """End the shell; returns the duration of the recording."""
         self.look(FRAME_S)
         self._shell.send_signal(signal.SIGKILL)
         self._shell.wait()
@@ -129,7 +129,7 @@ def _classes(char: Any) -> str:
 
 
 def drawn(frames: list[Frame], lasts: float) -> str:
-    """The frames as one picture that moves by CSS; where nothing may move, the last of them."""
+    """The frames as one SVG that is animated by CSS; without animation it shows the last frame."""
     whole = lasts + REST_S
     parts: list[str] = []
     moves: dict[tuple[str, str], str] = {}
@@ -156,7 +156,7 @@ def drawn(frames: list[Frame], lasts: float) -> str:
 
 
 def _spans(frames: list[Frame], number: int, lasts: float) -> Iterator[tuple[tuple[Run, ...], float, float]]:
-    """What stood in a row, since when, until when."""
+    """The content of a row, with its start and its end."""
     for rows, group in groupby(enumerate(frames), key=lambda one: one[1].rows[number]):
         seen = list(group)
         behind = seen[-1][0] + 1
@@ -166,13 +166,13 @@ def _spans(frames: list[Frame], number: int, lasts: float) -> Iterator[tuple[tup
 def _run(run: Run) -> str:
     column, text, style = run
     classes = f' class="{style}"' if style else ""
-    # Whatever font there is: a run is as wide as its columns.
+    # Each run gets the width of its columns, whatever the font is.
     wide = f' textLength="{len(text) * CELL:g}" lengthAdjust="spacingAndGlyphs"' if len(text) > 1 else ""
     return f'<tspan x="{EDGE + column * CELL:g}"{wide}{classes}>{escape(text, quote=False)}</tspan>'
 
 
 def _animated(moves: Mapping[tuple[str, str], str], whole: float) -> str:
-    """What is shown from a moment to another, both in hundredths of the whole."""
+    """An element that is shown from one percentage of the animation to another."""
     frames: list[str] = []
     for (begin, end), name in moves.items():
         steps = {"0": "hidden", begin: "visible"} if float(begin) > 0 else {"0": "visible"}
@@ -186,7 +186,7 @@ def _animated(moves: Mapping[tuple[str, str], str], whole: float) -> str:
 
 @contextmanager
 def gateway(home: str) -> Iterator[dict[str, str]]:
-    """A gateway with the tools of the demo; and the environment in which it is found."""
+    """A gateway with the demo's tools, and the environment in which commands find it."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("AFOOT_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
     environment = {**kept, "AFOOT_HOME": home, "PATH": path}
@@ -203,7 +203,7 @@ def gateway(home: str) -> Iterator[dict[str, str]]:
 
 
 def recorded() -> str:
-    """The picture of a session as it is today."""
+    """Record the session and return the picture."""
     with tempfile.TemporaryDirectory() as home, gateway(home) as environment:
         shell = Shell(environment)
         shell.until("$")

@@ -1,4 +1,4 @@
-"""Takes the pictures of the console: every view, light, dark and as on a phone; and the one of the README.
+"""Takes the pictures of the console: every view, light, dark and on a phone, and the picture of the README.
 
 python -m docs.screenshots [VIEW ...]
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from afoot.cli.trial import EXAMPLE, Quiet
+from afoot.cli.commands.browser_try import EXAMPLE_FOLDER, QuietRequestHandler
 from docs.pictures import WAYS, look, taken
 from tests.browser.chromium import Chromium, running, until
 from tests.browser.page import Page
@@ -47,14 +47,14 @@ concurrent = 40
 
 
 class Gateway:
-    """The gateway whose console is shown, as its operator reaches it."""
+    """The gateway whose console is shown, with the operator's token."""
 
     def __init__(self, told: dict[str, Any]) -> None:
         self.url = str(told["mcp"]).removesuffix("/mcp")
         self._token = str(told["token"])
 
     def ask(self, path: str, body: object = None) -> Any:
-        """One request; with a body it is a POST."""
+        """Send one request; with a body it is a POST."""
         headers = {"Authorization": f"Bearer {self._token}", "Prefer": "respond-async"}
         data = None if body is None else json.dumps(body).encode()
         if data is not None:
@@ -63,11 +63,11 @@ class Gateway:
             return json.load(response)
 
     def start(self, tool: str, **arguments: object) -> str:
-        """Start a call and give its id."""
+        """Start a call and return its id."""
         return str(self.ask("/api/calls", {"tool": tool, "arguments": arguments})["id"])
 
     def until(self, call: str, is_so: Callable[[dict[str, Any]], object]) -> None:
-        """Wait until something is true of a call."""
+        """Wait until a call fulfils a condition."""
         until(lambda: is_so(self.ask(f"/api/calls/{call}")), call, LIMIT_S)
 
     def answer(self, call: str, action: str, content: object = None) -> None:
@@ -82,7 +82,7 @@ class Gateway:
 
 
 def main(wanted: list[str]) -> None:
-    """Take the pictures of these views."""
+    """Take the pictures of the named views, or of all."""
     SCREENS.mkdir(exist_ok=True)
     tabs = running("--headless=new")
     with tempfile.TemporaryDirectory(prefix="afoot-screens-") as folder, tabs as browser, shop() as page:
@@ -98,8 +98,8 @@ def main(wanted: list[str]) -> None:
 
 
 def show(console: Page, desk: Page, view: str, address: str) -> None:
-    """The pictures of one view."""
-    console.evaluate(f"import('/console/router.js').then(({{ go }}) => go({address!r}))")
+    """Take the pictures of one view."""
+    console.evaluate(f"import('/console/lib/router.js').then(({{ navigate }}) => navigate({address!r}))")
     for way in WAYS if view == "live" else SHOWN:
         console.until(READY[view], LIMIT_S)
         look(console, way)
@@ -108,7 +108,7 @@ def show(console: Page, desk: Page, view: str, address: str) -> None:
 
 
 def offer(gateway: Gateway, browser: Chromium, page: str) -> None:
-    """Open the example in the browser that the gateway is attached to, and nothing else."""
+    """Open only the example page in the browser that the gateway is attached to."""
     until(lambda: gateway.ask("/api/tabs")["browsers"], "the browser", LIMIT_S)
     others = [one["targetId"] for one in browser.targets()]
     browser.call("Target.createTarget", {"url": page})
@@ -117,9 +117,10 @@ def offer(gateway: Gateway, browser: Chromium, page: str) -> None:
     until(lambda: any(one["tools"] for one in gateway.ask("/api/tabs")["tabs"]), "its tools", LIMIT_S)
 
 
-# What must be there before a picture is taken.
+# The text that must be on a view before its picture is taken.
 READY = {
-    "live": "document.querySelectorAll('.bubble').length >= 7 && /\\bleft\\b/.test(document.body.innerText)",
+    "live": "document.querySelectorAll('.call-card').length >= 7 "
+    "&& /\\bleft\\b/.test(document.body.innerText)",
     "call": "document.querySelectorAll('main h2').length > 3",
     "history": "document.querySelectorAll('table.calls tbody tr').length > 20",
     "inbox": "document.querySelectorAll('main form').length > 0",
@@ -130,7 +131,7 @@ READY = {
 
 
 def past(gateway: Gateway) -> None:
-    """What the history has: calls of all kinds, one tool with enough of them to say how long it takes."""
+    """Fill the history: calls of all kinds, and enough of one tool for an estimate of its duration."""
     start = gateway.start
     made = [start("export_pages", pages=4 + n % 5, every_s=0.05 + 0.02 * (n * 7 % 11)) for n in range(24)]
     made += [start("resize_photos", photos=30, every_s=0.01) for _ in range(3)]
@@ -148,7 +149,7 @@ def past(gateway: Gateway) -> None:
 
 
 def present(gateway: Gateway) -> dict[str, str]:
-    """What runs while the pictures are taken; gives the address of each view."""
+    """Start the calls that run while pictures are taken; returns the address of each view."""
     gateway.start("book_trip", city="Lisbon")
     gateway.start("delete_backups", older_than_days=30)
     gateway.start("export_pages", pages=240)
@@ -170,12 +171,20 @@ def present(gateway: Gateway) -> dict[str, str]:
 
 @contextmanager
 def serving(folder: Path, cdp: str) -> Iterator[Gateway]:
-    """A gateway with the demo's tools, two servers of which one is not there, and a browser."""
+    """A gateway with the demo's tools, a browser and two servers, one of which does not exist."""
     config = folder / "afoot.toml"
     config.write_text(CONFIG.format(cdp=cdp, root=HERE.parent, folder=folder))
-    # A server is shown as it is started: by its name, without the path of this machine.
+    # The view shows a server's command, so it must not contain a path of this machine.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    words = ["serve", "afoot.cli.demo_tools", "--config", str(config), "--http", "127.0.0.1:0", "--json"]
+    words = [
+        "serve",
+        "afoot.cli.commands.demo_tools",
+        "--config",
+        str(config),
+        "--http",
+        "127.0.0.1:0",
+        "--json",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "afoot", *words],
         env={**os.environ, "AFOOT_HOME": f"{folder}/home", "PATH": path},
@@ -192,8 +201,10 @@ def serving(folder: Path, cdp: str) -> Iterator[Gateway]:
 
 @contextmanager
 def shop() -> Iterator[str]:
-    """The example page, on a server of its own."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(EXAMPLE)))
+    """A server with the example page."""
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(QuietRequestHandler, directory=str(EXAMPLE_FOLDER))
+    )
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/"

@@ -11,7 +11,7 @@ from afoot import Context, Partial
 
 @afoot.tool(read_only=True)
 async def count(n: int = 10, every_s: float = 0.5, ctx: Context | None = None) -> dict[str, int]:
-    """Count slowly, and say so.
+    """Count slowly, and report each number.
 
     Args:
         n: how far to count
@@ -26,7 +26,7 @@ async def count(n: int = 10, every_s: float = 0.5, ctx: Context | None = None) -
 
 @afoot.tool
 async def book(city: str, ctx: Context | None = None) -> str:
-    """Book a trip, asking in which class; nobody's clock runs while somebody thinks."""
+    """Book a trip. Ask for the class first; no clock runs while the question is open."""
     if ctx is None:
         return f"booked {city}, second class"
     answer = await ctx.ask(f"Which class to {city}?", Literal["first", "second"])
@@ -35,7 +35,7 @@ async def book(city: str, ctx: Context | None = None) -> str:
 
 @afoot.tool(read_only=True)
 async def story(ctx: Context | None = None) -> AsyncIterator[Partial]:
-    """Tell a story line by line; what was told stays told if somebody stops it."""
+    """Tell a story line by line. The caller keeps the lines told so far if the call is cancelled."""
     for line in ("A caller called.", "A tool set out.", "It reported, and lived."):
         await asyncio.sleep(0.5)
         yield Partial(f"{line}\n")
@@ -43,7 +43,7 @@ async def story(ctx: Context | None = None) -> AsyncIterator[Partial]:
 
 @afoot.tool(idle=5)
 def thumbnails(files: int = 8, ctx: Context | None = None) -> str:
-    """Work in a thread, as plain functions do; `track` reports each item.
+    """Shrink pictures. A plain function runs in a thread, and `track` reports each item.
 
     Args:
         files: how many pictures there are

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,15 +10,49 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("afoot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("afoot")
 os.environ.pop("COLUMNS", None)  # whoever runs tests side by side sets it, and programs cut their lines by it
+TESTS = Path(__file__).parent
 # Folders whose files take long, the longest first; all others are over in a moment.
 LONG = (("conformance", "docs", "chaos"), ("browser", "cli", "e2e"))
+# Folders of `--quick`: their tests need no browser, no Node and no process of their own.
+QUICK = (
+    "bridge",
+    "config",
+    "core",
+    "engine",
+    "hosts",
+    "observe",
+    "providers/functions",
+    "serve",
+    "store",
+    "wire",
+)
+# Files in these folders that start or kill processes all the same.
+PROCESSES = ("progress/test_subprocesses.py", "store/test_lock.py", "store/test_purge.py", "serve/api/")
 PLACES = ("AFOOT_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--quick`, which `scripts/test --quick` passes on."""
+    parser.addoption(
+        "--quick", action="store_true", help="only tests without a browser, Node or killed process"
+    )
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files begin before short ones, in random order as ever: so at the end nobody waits for one."""
-    items.sort(key=lambda item: [item.path.parent.name not in folders for folders in LONG])
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort long files first, so that no worker waits at the end; with `--quick`, leave slow tests out."""
+    if config.getoption("--quick"):
+        slow = [item for item in items if not _is_quick(item)]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if _is_quick(item)]
+    items.sort(key=lambda item: [item.path.relative_to(TESTS).parts[0] not in folders for folders in LONG])
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    return path.startswith(tuple(f"{folder}/" for folder in QUICK)) and not any(
+        part in path for part in PROCESSES
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

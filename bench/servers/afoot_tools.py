@@ -29,7 +29,7 @@ async def ticks(n: int, ctx: Context | None = None) -> int:
 
 @afoot.tool
 async def cost(n: int, ctx: Context | None = None) -> float:
-    """Return the seconds one report takes of the tool's time; the yields between bursts do not count."""
+    """Return the seconds of the tool's time per report, without the yields between bursts."""
     assert ctx is not None
     spent = 0.0
     for start in range(0, n, BURST):

@@ -1,4 +1,4 @@
-"""The ceiling: an asyncio server that answers `noop` and `ticks` on HTTP, with no protocol or checks."""
+"""The upper bound: an asyncio server that answers `noop` and `ticks` on HTTP, without protocol or checks."""
 
 import asyncio
 import re
@@ -19,13 +19,13 @@ BURST = 100
 
 
 class Bare(asyncio.Protocol):
-    """One connection: finds the id by search, never parses."""
+    """One connection; it finds the id by search and never parses."""
 
     transport: asyncio.Transport
     task: "asyncio.Future[None]"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
 
     def data_received(self, data: bytes) -> None:
         found = re.search(rb'"id":(\d+)', data)

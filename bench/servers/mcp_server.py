@@ -28,7 +28,7 @@ async def ticks(n: int, ctx: Context) -> int:
 
 @server.tool()
 async def cost(n: int, ctx: Context) -> float:
-    """Return the seconds one report takes of the tool's time; the yields between bursts do not count."""
+    """Return the seconds of the tool's time per report, without the yields between bursts."""
     spent = 0.0
     for start in range(0, n, BURST):
         began = time.perf_counter()

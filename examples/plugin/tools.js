@@ -1,4 +1,4 @@
-// An example of a plugin: it reads what the example shop shows, and exports its archive, page by page.
+// Example plugin: it reads the orders on the example shop's page, and exports the shop's archive page by page.
 
 /** @typedef {{number: number, customer: string, goods: string, price: number}} ArchivedOrder */
 /** @typedef {{page: number, pages: number, orders: ArchivedOrder[]}} ArchivePage */
@@ -6,7 +6,7 @@
 defineTool({
   name: "read_orders",
   displayName: "Read orders",
-  description: "The orders that the shop's page shows now.",
+  description: "Read the orders that the shop's page shows now.",
   annotations: { readOnlyHint: true },
   handle() {
     const rows = [...document.querySelectorAll("#orders tr")];
@@ -23,10 +23,10 @@ defineTool({
   name: "export_archive",
   displayName: "Export the archive",
   description:
-    "All orders of the archive as CSV, of one customer or of all. Page by page; it can be stopped.",
+    "Export the orders of the archive as CSV, for one customer or for all. It reads page by page and can be stopped.",
   input: {
     type: "object",
-    properties: { customer: { type: "string", description: "only this customer's orders" } },
+    properties: { customer: { type: "string", description: "export only this customer's orders" } },
   },
   output: {
     type: "object",
@@ -48,7 +48,7 @@ defineTool({
   },
 });
 
-/** With the login of the page. @param {number} page @param {ToolContext} [context] @returns {Promise<ArchivePage>} */
+/** Fetch one page of the archive with the page's login. @param {number} page @param {ToolContext} [context] @returns {Promise<ArchivePage>} */
 function archivePage(page, context) {
   return fetchJSON(`archive-${page}.json`, { context });
 }

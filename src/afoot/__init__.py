@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from afoot.gateway import Gateway
     from afoot.providers.content import Content, Partial
     from afoot.providers.content import ToolResult as Result
-    from afoot.providers.context import Context
-    from afoot.providers.function import tool
-    from afoot.providers.programs import run
-    from afoot.providers.reporting import report
-    from afoot.providers.transfers import download, track_bytes
+    from afoot.providers.functions.context import Context
+    from afoot.providers.functions.progress.downloads import download, track_bytes
+    from afoot.providers.functions.progress.subprocesses import run
+    from afoot.providers.functions.reporting import report
+    from afoot.providers.functions.tool import tool
 
 __version__ = "0.1.0"
 
@@ -37,16 +37,16 @@ _WHERE = {
     "AfootError": ("afoot.errors", "AfootError"),
     "CallerError": ("afoot.errors", "CallerError"),
     "Content": ("afoot.providers.content", "Content"),
-    "Context": ("afoot.providers.context", "Context"),
+    "Context": ("afoot.providers.functions.context", "Context"),
     "Gateway": ("afoot.gateway", "Gateway"),
     "Partial": ("afoot.providers.content", "Partial"),
     "Result": ("afoot.providers.content", "ToolResult"),
     "ToolError": ("afoot.errors", "ToolError"),
-    "download": ("afoot.providers.transfers", "download"),
-    "report": ("afoot.providers.reporting", "report"),
-    "run": ("afoot.providers.programs", "run"),
-    "tool": ("afoot.providers.function", "tool"),
-    "track_bytes": ("afoot.providers.transfers", "track_bytes"),
+    "download": ("afoot.providers.functions.progress.downloads", "download"),
+    "report": ("afoot.providers.functions.reporting", "report"),
+    "run": ("afoot.providers.functions.progress.subprocesses", "run"),
+    "tool": ("afoot.providers.functions.tool", "tool"),
+    "track_bytes": ("afoot.providers.functions.progress.downloads", "track_bytes"),
 }
 
 

@@ -1,16 +1,16 @@
-"""Every error afoot raises on purpose, by whose fault it is.
+"""The errors that afoot raises on purpose: `AfootError` and its families, by whose fault it is.
 
 AfootError
 ├── CallerError            you asked wrongly
 │   ├── UnknownName        no tool, call or question of that name; lists the nearest
 │   │   └── Ambiguous      several have that name; lists them
 │   ├── Refused            not now: shutting down, queue full, history required
-│   │   └── OverQuota      this caller has used what it may; says when it may again
+│   │   └── OverQuota      this caller has used its quota; says when it may call again
 │   ├── BadTool            a function that cannot be a tool as it is declared
-│   ├── IllegalFact        the table has no such arrow
+│   ├── IllegalFact        the table of transitions has no such arrow
 │   └── AlreadyAnswered    somebody answered this question before
 ├── ToolError              it failed; category, code, retryable, retry_after
-├── RunnerDied             what a tool ran on died under it
+├── RunnerDied             the server, child process or tab of a tool died
 └── StoreError             the history could not be written or read
 
 Anything else that is raised is a bug, and stays a plain exception.
@@ -33,7 +33,8 @@ class UnknownName(CallerError):
     """There is no such tool, call or question."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
-        self.kind, self.name = kind, name
+        self.kind = kind
+        self.name = name
         self.nearest = get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.5)
         hint = f"; nearest: {', '.join(self.nearest)}" if self.nearest else ""
         super().__init__(f"unknown {kind} {name!r}{hint}")
@@ -57,7 +58,7 @@ class Refused(CallerError):
 
 
 class OverQuota(Refused):
-    """The caller has used what it may use for now; `retry_after` says when it may again."""
+    """The caller has used its quota; `retry_after` says when it may call again."""
 
 
 class BadTool(CallerError, TypeError):
@@ -73,21 +74,22 @@ class AlreadyAnswered(CallerError):
 
 
 class RunnerDied(AfootError):
-    """What a tool ran on (a server, a child, a tab) died; `began` False: before it had the request (U4).
+    """The server, child process or tab of a tool died; `began` False: before it had the request (U4).
 
-    `code` says how, for programs; where there is none, what became of the call is its code.
+    `code` says how, for programs; without one, the outcome of the call is its code.
     """
 
     def __init__(self, message: str, *, began: bool = True, code: str = "") -> None:
         super().__init__(message)
-        self.began, self.code = began, code
+        self.began = began
+        self.code = code
 
 
 class StoreError(AfootError):
     """The history could not be written or read."""
 
 
-# HTTP status to (category, retryable): what a tool that talks to a web service usually means.
+# HTTP status to (category, retryable), as a tool that talks to a web service usually means it.
 _STATUS = {
     400: ("validation", False),
     401: ("auth", False),
@@ -116,6 +118,7 @@ class ToolError(AfootError):
         code: str | None = None,
         retryable: bool = False,
         retry_after: float | None = None,
+        clock: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -123,6 +126,7 @@ class ToolError(AfootError):
         self.code = code or category
         self.retryable = retryable
         self.retry_after = retry_after
+        self.clock = clock  # the clock that ended it, where it ran: idle, ceiling, answer
 
     @classmethod
     def auth(cls, message: str, *, code: str | None = None) -> Self:
@@ -131,7 +135,7 @@ class ToolError(AfootError):
 
     @classmethod
     def not_found(cls, message: str, *, code: str | None = None) -> Self:
-        """What was asked for does not exist."""
+        """The thing that was asked for does not exist."""
         return cls(message, "not_found", code=code)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""For whoever tests a tool: a clock that jumps, a gateway in memory, and a tool that follows a script.
+"""`try_tool` and `FakeClock` test a tool without waiting: a gateway in memory, on a clock that jumps.
 
     outcome = try_tool(export, pages=200)
     assert outcome.outcome == "ok"
@@ -9,34 +9,41 @@ A sync tool's thread is real: while it runs the clock stands still, unless `adva
 """
 
 import asyncio
+import heapq
+import math
+import selectors
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
-from typing import Any, Final, Unpack
+from typing import Any, Final, TypeVar, Unpack
 
 from msgspec import Raw, Struct, convert, json
 
-from afoot.config import Settings
+from afoot.config.settings import Settings
 from afoot.core.call import Call
 from afoot.core.facts import Answer, Asked, Fact, Failure, Finished, Logged, Question, Reading, Released
-from afoot.engine.bell import Bell
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.live import Live
-from afoot.fake_clock import TOOLS, Deadlock, FakeClock, advance, run
+from afoot.engine.followers import Wakeup
+from afoot.engine.live_call import LiveCall
 from afoot.gateway import MEMORY, Gateway
 from afoot.providers.content import Partial
-from afoot.providers.context import Context
-from afoot.providers.function import tool
-from afoot.providers.options import Options
-
-_HERE: Final = {"enabled": False}  # a child process would know nothing of the fake clock
-_PATIENCE_S: Final = 1.0  # a thread that is told to stop has this much real time to obey
+from afoot.providers.functions import output_capture
+from afoot.providers.functions.context import Context
+from afoot.providers.functions.options import ToolOptions
+from afoot.providers.functions.tool import tool
 
 __all__ = ["Deadlock", "FakeClock", "Outcome", "Trial", "advance", "run", "scripted", "try_tool"]
 
+TOOLS: Final = ("afoot-tool", "afoot-loop")  # how the names of tools' threads begin
+_POLL_S: Final = 0.002  # how long a wait for threads lasts before the clock looks again
+_HERE: Final = {"enabled": False}  # a child process would know nothing of the fake clock
+_PATIENCE_S: Final = 1.0  # a thread that is told to stop has this much real time to obey
+_T = TypeVar("_T")
+
 
 class Outcome(Struct, frozen=True):
-    """How a call went: its end, its whole history, and every reading (of a burst the last 1,024)."""
+    """The story of a call: its end, its whole history, and every reading (of a burst the last 1,024)."""
 
     call: Call
     end: Finished
@@ -50,12 +57,12 @@ class Outcome(Struct, frozen=True):
 
     @property
     def failure(self) -> Failure | None:
-        """Why it did not end well, and how far it had come."""
+        """The reason why it did not end well, and how far it had come."""
         return self.end.failure
 
     @property
     def result(self) -> Any:
-        """What the tool returned: its structured form, or its text where it has none; None for nothing."""
+        """The result of the tool: its structured form, or its text where it has none; None for nothing."""
         result = self.end.result
         if result is None:
             return None
@@ -73,12 +80,12 @@ class Outcome(Struct, frozen=True):
 
     @property
     def questions(self) -> list[Question]:
-        """What was asked."""
+        """The questions that the tool asked."""
         return [fact.question for fact in self.facts if isinstance(fact, Asked)]
 
     @property
     def logs(self) -> list[str]:
-        """What the tool printed and logged."""
+        """The lines that the tool printed and logged."""
         return [fact.text for fact in self.facts if isinstance(fact, Logged)]
 
 
@@ -95,7 +102,9 @@ class Trial(Struct, frozen=True):
         """Run it in a gateway in memory, to the end of its work."""
         settings = convert({"store": MEMORY, "isolation": _HERE, **self.settings}, Settings)
         async with Gateway(self.tool, settings=settings) as gateway:
-            engine, name, arguments = gateway.engine, gateway.tools()[0].name, json.encode(self.arguments)
+            engine = gateway.engine
+            name = gateway.tools()[0].name
+            arguments = json.encode(self.arguments)
             answers = {key: _answer(given) for key, given in self.answers.items()}
             live = engine.submit(Submission(name, Raw(arguments), answers=answers))
             clock = asyncio.get_running_loop()
@@ -129,7 +138,7 @@ def try_tool(
     return run(Trial(tool, arguments, answers or {}, cancel_after, settings or {}).run())
 
 
-def scripted(*steps: tuple[Any, ...], **options: Unpack[Options]) -> Callable[..., AsyncIterator[Any]]:
+def scripted(*steps: tuple[Any, ...], **options: Unpack[ToolOptions]) -> Callable[..., AsyncIterator[Any]]:
     """A tool that does what the steps say; options are those of `afoot.tool`.
 
     ("report", …) ("alive",) ("log", …) ("checkpoint", …) ("ask", …) ("sample", …) ("roots",) as in Context ·
@@ -164,6 +173,128 @@ def scripted(*steps: tuple[Any, ...], **options: Unpack[Options]) -> Callable[..
     return tool(**options)(script)
 
 
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine on a fake clock of its own; raises Deadlock where it would wait for ever."""
+    with asyncio.Runner(loop_factory=FakeClock) as runner:
+        try:
+            return runner.run(main)
+        finally:
+            output_capture.uninstall()
+
+
+async def advance(seconds: float) -> None:
+    """Let time pass, also while a tool's thread is busy; every timer on the way fires at its own instant."""
+    clock = asyncio.get_running_loop()
+    assert isinstance(clock, FakeClock), "advance() needs the fake clock: use run() or try_tool()"
+    clock.until = max(clock.until, clock.time() + seconds)
+    await asyncio.sleep(seconds)
+
+
+class Deadlock(AssertionError):
+    """Nothing is ready, no timer is set and no thread runs: the test would wait for ever."""
+
+
+class FakeClock(asyncio.SelectorEventLoop):
+    """An event loop whose time stands still while anything runs, and else jumps to the next timer.
+
+    It waits really, in short polls, while a thread is busy: a tool's, one given to `hold`, or an executor's.
+    Timers of one instant fire in the order in which they were set.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self.until = 0.0  # so far it may jump while threads are busy
+        self._executing = 0
+        self._timers_set = 0
+        self._held: list[threading.Thread] = []
+        self._older = frozenset(threading.enumerate())
+        self.is_busy: Callable[[threading.Thread], bool] = lambda thread: thread.name.startswith(TOOLS)
+        super().__init__(_Jumping(self))
+
+    def time(self) -> float:
+        """Seconds since the clock was made."""
+        return self._now
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        """Set a timer, as `BaseEventLoop` does, whose heap leaves open the order within an instant."""
+        timer = _OrderedTimer(when, callback, args, self, context)
+        timer.number = self._timers_set = self._timers_set + 1
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer._scheduled = True
+        return timer
+
+    def hold(self, thread: threading.Thread) -> None:
+        """Do not jump while this thread lives."""
+        self._held.append(thread)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a thread is busy, so that time may not jump."""
+        return self._executing > 0 or any(map(self._holds, threading.enumerate()))
+
+    def jump(self, seconds: float | None, files: int, is_held: bool) -> bool:
+        """Go on by up to this much, None if no timer is set; False if first something real must happen."""
+        if seconds is None:
+            if is_held or files > 1:  # besides the loop's own pipe there is a socket or a file
+                return False
+            waiting = "; ".join(map(repr, asyncio.all_tasks(self)))
+            raise Deadlock(f"nothing is ready, no timer is set and no thread runs; these wait: {waiting}")
+        step = min(seconds, self.until - self._now if is_held else math.inf)
+        self._now += max(0.0, step)
+        return step > 0
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[..., _T], *args: Any
+    ) -> "asyncio.Future[_T]":
+        """Work in a thread that time waits for."""
+        future = super().run_in_executor(executor, func, *args)
+        self._executing += 1
+        future.add_done_callback(self._executed)
+        return future
+
+    async def shutdown_default_executor(self, *_: object) -> None:
+        """End the threads, however long that really takes."""
+        self._executing += 1
+        await super().shutdown_default_executor()
+        self._executing -= 1
+
+    def _executed(self, _: object) -> None:
+        self._executing -= 1
+
+    def _holds(self, thread: threading.Thread) -> bool:
+        return thread in self._held or (thread not in self._older and self.is_busy(thread))
+
+
+class _OrderedTimer(asyncio.TimerHandle):
+    number: int
+    _scheduled: bool
+
+    def __lt__(self, other: Any) -> bool:
+        return (self._when, self.number) < (other._when, other.number)  # type: ignore[attr-defined]
+
+
+class _Jumping(selectors.DefaultSelector):
+    """A selector that lets time jump where the loop would wait for a timer."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        wait_s = 0.0
+        while True:
+            # Busy threads are looked for first: so the last word of a thread is seen before time goes on.
+            is_held = self._clock.is_held
+            found = super().select(wait_s)
+            if found or (timeout is not None and timeout <= 0):
+                return found
+            if self._clock.jump(timeout, len(self.get_map()), is_held):
+                return found
+            wait_s = _POLL_S
+
+
 async def _stubborn(seconds: float) -> None:
     sleep = asyncio.ensure_future(asyncio.sleep(seconds))
     while not sleep.done():
@@ -171,7 +302,7 @@ async def _stubborn(seconds: float) -> None:
             await asyncio.shield(sleep)
 
 
-async def _cancel(engine: Engine, live: Live, after: float) -> None:
+async def _cancel(engine: Engine, live: LiveCall, after: float) -> None:
     await advance(after)
     engine.cancel(live, "caller", "the test cancelled it")
     for thread in threading.enumerate():
@@ -180,13 +311,13 @@ async def _cancel(engine: Engine, live: Live, after: float) -> None:
     await advance(live.call.opened.limits.grace_s)
 
 
-async def _listen(engine: Engine, live: Live) -> list[Reading]:
+async def _listen(engine: Engine, live: LiveCall) -> list[Reading]:
     """Follow a call until its slot is free."""
-    bell = Bell()
+    wakeup = Wakeup()
     readings: list[Reading] = []
-    with engine.follow(live, bell.ring, 0) as follower:
+    with engine.follow(live, wakeup.wake, 0) as follower:
         while True:
-            await bell.wait()
+            await wakeup.wait()
             items = follower.take().items
             readings += [item for item in items if isinstance(item, Reading)]
             if any(isinstance(item, Released) for item in items):

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afoot.bridge.http import Answer, Broken, Events, Target, Unreachable, ask, target
+from afoot.bridge.http import (
+    BrokenConnection,
+    EventData,
+    GatewayResponse,
+    HttpTarget,
+    Unreachable,
+    parse_target,
+    send_request,
+)
 
 OK: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 STREAM: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -33,9 +41,11 @@ def answered(*pieces: bytes, method: str = "POST") -> tuple[bytes, int, list[lis
     return asyncio.run(talk())
 
 
-async def read(to: Target, method: str, got: bytearray) -> tuple[bytes, int, list[list[bytes]]]:
+async def read(to: HttpTarget, method: str, got: bytearray) -> tuple[bytes, int, list[list[bytes]]]:
     """Ask and read everything."""
-    answer: Answer = await ask(to, method, {"x-one": "1"}, b"{}" if method == "POST" else b"")
+    answer: GatewayResponse = await send_request(
+        to, method, {"x-one": "1"}, b"{}" if method == "POST" else b""
+    )
     try:
         return bytes(got), answer.status, [frames async for frames in answer.messages()]
     finally:
@@ -43,7 +53,7 @@ async def read(to: Target, method: str, got: bytearray) -> tuple[bytes, int, lis
 
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-Read = Callable[[Target], Awaitable[tuple[bytes, int, list[list[bytes]]]]]
+Read = Callable[[HttpTarget], Awaitable[tuple[bytes, int, list[list[bytes]]]]]
 
 
 async def with_server(serve: Serve, then: Read) -> tuple[bytes, int, list[list[bytes]]]:
@@ -56,7 +66,7 @@ async def with_server(serve: Serve, then: Read) -> tuple[bytes, int, list[list[b
 
     server = await asyncio.start_server(noted, "127.0.0.1", 0)
     try:
-        return await then(Target("127.0.0.1", server.sockets[0].getsockname()[1]))
+        return await then(HttpTarget("127.0.0.1", server.sockets[0].getsockname()[1]))
     finally:
         server.close()
         for writer in writers:
@@ -103,14 +113,14 @@ def test_events_come_as_they_are_sent() -> None:
 )
 def test_an_answer_that_is_cut_or_wrong_is_broken(said: bytes) -> None:
     """H4: and nothing else is raised."""
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenConnection):
         answered(said)
 
 
 def test_where_nobody_listens_nothing_was_sent() -> None:
     """H4: so it may be sent elsewhere."""
     with pytest.raises(Unreachable):
-        asyncio.run(ask(Target("127.0.0.1", 9), "POST", {}, b"{}"))
+        asyncio.run(send_request(HttpTarget("127.0.0.1", 9), "POST", {}, b"{}"))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(1, 40))
@@ -118,7 +128,7 @@ def test_events_may_be_cut_anywhere(numbers: list[int], size: int) -> None:
     """P6: all of them, in order, with either line end."""
     for end in (b"\n", b"\r\n"):
         text = b"".join(b"event: message%sdata: {%d}%s%s" % (end, n, end, end) for n in numbers)
-        events = Events()
+        events = EventData()
         found = [data for at in range(0, len(text), size) for data in events.feed(text[at : at + size])]
         assert found == [b"{%d}" % n for n in numbers]
 
@@ -126,24 +136,24 @@ def test_events_may_be_cut_anywhere(numbers: list[int], size: int) -> None:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("http://127.0.0.1:7/mcp", Target("127.0.0.1", 7)),
-        ("localhost:7", Target("localhost", 7)),
-        ("http://[::1]:7/", Target("::1", 7)),
-        ("https://gateway.example/x/mcp", Target("gateway.example", 443, "/x/mcp", True)),
+        ("http://127.0.0.1:7/mcp", HttpTarget("127.0.0.1", 7)),
+        ("localhost:7", HttpTarget("localhost", 7)),
+        ("http://[::1]:7/", HttpTarget("::1", 7)),
+        ("https://gateway.example/x/mcp", HttpTarget("gateway.example", 443, "/x/mcp", True)),
     ],
 )
-def test_a_url_names_a_target(url: str, expected: Target) -> None:
+def test_a_url_names_a_target(url: str, expected: HttpTarget) -> None:
     """S1: with the path it says, or ours."""
-    assert target(url) == expected
+    assert parse_target(url) == expected
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x", "http://", "http://x:0", "http://x:port", "http://x:99999"])
 def test_what_is_no_url_is_refused(url: str) -> None:
     """S1: before anything is sent."""
     with pytest.raises(ValueError):
-        target(url)
+        parse_target(url)
 
 
 def test_a_host_header_names_the_port() -> None:
     """S1: as a gateway's guard wants it."""
-    assert Target("::1", 7).netloc == "[::1]:7"
+    assert HttpTarget("::1", 7).netloc == "[::1]:7"

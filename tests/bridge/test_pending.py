@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from afoot.bridge.pending import Pending
+from afoot.bridge.pending import BridgeRequest
 from afoot.wire import jsonrpc
 
 Message = dict[str, Any]
@@ -14,10 +14,10 @@ WITHDRAWN = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"req
 RESULT = b'{"id":1,"result":{},"jsonrpc":"2.0"}'
 
 
-def pending(method: str = "tools/call", *, modern: bool = True, **params: object) -> Pending:
+def pending(method: str = "tools/call", *, modern: bool = True, **params: object) -> BridgeRequest:
     """A request."""
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "add", **params}})
-    return Pending(line.encode(), jsonrpc.read(line.encode()), modern=modern)
+    return BridgeRequest(line.encode(), jsonrpc.read(line.encode()), modern=modern)
 
 
 def test_frames_pass_as_they_are() -> None:

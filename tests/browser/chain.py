@@ -9,14 +9,14 @@ from typing import Any, Final
 import mcp_types as types
 import msgspec
 
-from afoot.providers.browser.cdp.connection import Refusal
-from tests.browser import extension
-from tests.browser.caller import Call, Caller, calling
+from afoot.providers.browser.cdp.connection import CommandError
 from tests.browser.chromium import Chromium, until
+from tests.browser.extension import extension_copy
+from tests.browser.mcp_calls import Call, Caller, calling
 from tests.browser.page import Page, in_world
 from tests.browser.site import Site
-from tests.e2e.front import Front
-from tests.serve.api import Api
+from tests.e2e.gateway_with_servers import Front
+from tests.serve.api_client import Api
 
 LINK_S: Final = 40.0
 SWITCH_S: Final = 80.0  # the extension looks every half minute whether the switch for plugins is on
@@ -94,7 +94,7 @@ class Bench:
     def in_relay(self, script: str) -> Any:
         """The value of an expression in the extension's own world of this tab."""
         browser, before = self.page.browser, len(self.page.browser.events)
-        with suppress(Refusal):
+        with suppress(CommandError):
             self.page.call("Runtime.disable")
         self.page.call("Runtime.enable")  # tells of every world again
         for event in browser.events[before:]:
@@ -111,14 +111,14 @@ def linking(
 ) -> Iterator[Chain]:
     """A chain over the extension, which is gone again at the end."""
     gateway = Front(folder, {}, {"approval": "auto", "progress_hz": 0, **(settings or {})}, own=())
-    extension.unpack(folder / "extension", gateway.environment)
+    extension_copy.unpack(folder / "extension", gateway.environment)
     with _chained(gateway, browser, site) as chain:
         chain.extension = browser.load_extension(folder / "extension")
         try:
             chain.until_linked()
             yield chain
         finally:
-            with suppress(ConnectionError, Refusal):  # it is gone, with its browser or before
+            with suppress(ConnectionError, CommandError):  # it is gone, with its browser or before
                 browser.call("Extensions.uninstall", {"id": chain.extension})
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from afoot.providers.browser import chromium
-from afoot.providers.browser.cdp.connection import Message
+from afoot.providers.browser.cdp.connection import CdpMessage
 from tests.browser.page import Page
 
 T = TypeVar("T")
@@ -29,12 +29,12 @@ class Chromium:
 
     def __init__(self, *flags: str) -> None:
         self.flags = flags
-        self.events: list[Message] = []  # of all sessions, in order
+        self.events: list[CdpMessage] = []  # of all sessions, in order
         self._heard = threading.Condition()
         self._spare = ""  # an empty tab
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chromium", daemon=True)
-        self._process = chromium.Chromium(*flags, NAMES, "--remote-debugging-port=0", hear=self._hear)
+        self._process = chromium.Chromium(*flags, NAMES, "--remote-debugging-port=0", on_event=self._hear)
 
     def start(self) -> None:
         """Start it; it answers when this returns."""
@@ -156,7 +156,7 @@ class Chromium:
 
     # Events
 
-    def _hear(self, message: Message) -> None:
+    def _hear(self, message: CdpMessage) -> None:
         with self._heard:
             self.events.append(message)
             self._heard.notify_all()

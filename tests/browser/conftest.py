@@ -1,16 +1,18 @@
 """What the browser tests share: a site, and one browser of each kind, started when first wanted."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.browser.chain_fixtures import bench, carried, chain, either, linked
 from tests.browser.chromium import NATIVE, Chromium, running
-from tests.browser.linked import bench, carried, chain, either, linked
 from tests.browser.site import Site, served
 from tests.providers.conftest import pytest_pyfunc_call
 
 __all__ = ["bench", "carried", "chain", "either", "linked", "pytest_pyfunc_call"]
 
+HERE = Path(__file__).parent
 # A browser takes seconds to start where others run beside it, and tells some things after half a minute.
 SLOW = pytest.mark.timeout(120)
 # Where many do, it is sometimes starved for longer than any test waits. What failed is tried once
@@ -21,7 +23,7 @@ AGAIN = pytest.mark.flaky(reruns=1)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of this folder have more time: one of them starts the browser."""
     for item in items:
-        if "browser" not in item.path.parts:
+        if HERE not in item.path.parents:
             continue
         item.add_marker(AGAIN)
         if item.get_closest_marker("timeout") is None:

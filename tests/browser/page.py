@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from afoot.providers.browser.cdp.connection import Refusal
+from afoot.providers.browser.cdp.connection import CommandError
 
 if TYPE_CHECKING:
     from tests.browser.chromium import Chromium
@@ -58,7 +58,7 @@ class Page:
         """Wait until an expression is true, and give its value; the page may load anew meanwhile."""
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
-            with suppress(Refusal):
+            with suppress(CommandError):
                 if found := self.evaluate(script):
                     return found
             time.sleep(0.02)
@@ -112,7 +112,7 @@ class Page:
         self._enable()
         self.call("Inspector.enable")
         before = len(self.browser.events)
-        with suppress(TimeoutError, Refusal):
+        with suppress(TimeoutError, CommandError):
             self.browser.call("Page.crash", {}, self.session, 0.2)
         self.event("Inspector.targetCrashed", before)
 
@@ -126,7 +126,7 @@ class Frame:
     def evaluate(self, script: str, *, limit_s: float = STEP_S) -> Any:
         """As a page's, in the frame's own world."""
         before = len(self.page.browser.events)
-        with suppress(Refusal):
+        with suppress(CommandError):
             self.page.call("Runtime.disable")
         self.page.call("Runtime.enable")  # tells of every world again
         end = time.monotonic() + limit_s

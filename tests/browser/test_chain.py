@@ -4,9 +4,9 @@ import time
 from typing import Final
 
 from tests.browser.chain import Bench
+from tests.browser.chain_fixtures import ONCE
 from tests.browser.chromium import until
-from tests.browser.linked import ONCE
-from tests.e2e.peer import text
+from tests.e2e.official_client import text
 
 FIVE: Final = [(float(n), 5.0, f"count {n}") for n in range(1, 6)]
 

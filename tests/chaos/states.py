@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from tests.chaos.ground import ENDED_S, Ground
+from tests.chaos.killable_gateway import ENDED_S, Ground
 from tests.e2e.gateway import until
-from tests.e2e.raw import Http, Message, call, modern
+from tests.e2e.raw_client import Http, Message, call, modern
 
 GATEWAY: Final = "the gateway dies"
 RUNNER: Final = "its child or server dies"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.ground import ENDED_S, TOOLS
-from tests.e2e.front import Front
+from tests.chaos.killable_gateway import ENDED_S, TOOLS
 from tests.e2e.gateway import until
-from tests.serve.api import Api
+from tests.e2e.gateway_with_servers import Front
+from tests.serve.api_client import Api
 
 pytestmark = pytest.mark.timeout(120)
 START_S = 60.0

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.e2e.gateway import Gateway, serving
-from tests.serve.api import Api
+from tests.serve.api_client import Api
 
 LIMIT_S: Final = 45.0
 Run = Callable[..., subprocess.CompletedProcess[str]]

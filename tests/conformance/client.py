@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from afoot.config import Server, Settings
+from afoot.config.settings import Server, Settings
 from afoot.core.facts import Asked, Question
 from afoot.core.ports import Tool
 from afoot.errors import AfootError
 from afoot.gateway import MEMORY, Gateway
-from afoot.providers.listed import Listed
+from afoot.providers.upstream.managed_server import ManagedServer
 from afoot.wire.jsonrpc import Fault
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
@@ -36,16 +36,22 @@ async def main(url: str) -> int:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     settings = Settings(store=MEMORY, servers={NAME: server(url, context)}, unanswerable="wait")
     async with Gateway(settings=settings) as gateway:
-        await gateway.servers.settled(OPEN_S)
+        await gateway.servers.wait_until_opened(OPEN_S)
         listed = gateway.servers.get(NAME)
         await admitted(gateway, listed)
-        print("tools:", [tool.name for tool in gateway.tools()], listed.state, listed.error, listed.era)
+        print(
+            "tools:",
+            [tool.name for tool in gateway.tools()],
+            listed.state,
+            listed.error,
+            listed.connection.era,
+        )
         wanted = context.get("toolCalls") or [
             {"name": tool.name, "arguments": arguments(gateway, tool)} for tool in gateway.tools()
         ]
         ended = [await allowed(gateway, one["name"], one.get("arguments", {})) for one in wanted]
         await look(listed)
-    return 0 if listed.era and all(ended) else 1
+    return 0 if listed.connection.era and all(ended) else 1
 
 
 def server(url: str, context: dict[str, Any]) -> Server:
@@ -107,7 +113,7 @@ def accepted(question: Question) -> object:
     return {name: one.get("default", VALUES.get(one.get("type", "string"))) for name, one in fields}
 
 
-async def look(listed: Listed) -> None:
+async def look(listed: ManagedServer) -> None:
     """Read and get everything that is there besides tools."""
     for resource in listed.resources:
         await ask(listed, "resources/read", {"uri": resource["uri"]})
@@ -116,7 +122,7 @@ async def look(listed: Listed) -> None:
         await ask(listed, "prompts/get", {"name": prompt["name"], "arguments": given})
 
 
-async def ask(listed: Listed, method: str, params: dict[str, Any]) -> None:
+async def ask(listed: ManagedServer, method: str, params: dict[str, Any]) -> None:
     """Ask for one thing; a refusal is an answer too."""
     try:
         print(method, await listed.request(method, params))

@@ -7,14 +7,14 @@ from urllib.request import urlopen
 
 from afoot.errors import AfootError
 from afoot.gateway import Gateway
-from afoot.providers.listed import Listed
+from afoot.providers.upstream.managed_server import ManagedServer
 
 LOGINS: Final = 3  # a server that wants yet another one after that is left alone
 VISIT_S: Final = 30.0
 DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"  # the suite knows it by this name
 
 
-async def admitted(gateway: Gateway, listed: Listed) -> bool:
+async def admitted(gateway: Gateway, listed: ManagedServer) -> bool:
     """Log in where that is needed; True if the server then lets us in."""
     for _ in range(LOGINS):
         if listed.login != "needed":

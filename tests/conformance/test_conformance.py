@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.arrangement import START_S, STOP_S, Arrangement, serving
+from tests.conformance.gateway_setup import START_S, STOP_S, Arrangement, serving
 from tests.conformance.suite import BASELINE, RUN_S, judge, known, verdicts
 
 NEW: Final = "2026-07-28"

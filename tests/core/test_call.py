@@ -6,9 +6,20 @@ import pytest
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
-from afoot.core.call import Call, State, evolve, fold, note
-from afoot.core.facts import Amended, Fact, Finished, Reading, Released, Reported, Started
-from tests.core.life import KINDS, answered, asked, commit, lived, opened
+from afoot.core.call import Call, State, evolve, fold, note, precedes
+from afoot.core.facts import (
+    Amended,
+    Fact,
+    Finished,
+    Limits,
+    Logged,
+    Opened,
+    Reading,
+    Released,
+    Reported,
+    Started,
+)
+from tests.core.calls_by_state import KINDS, answered, asked, commit, lived, opened
 
 
 class Summary(Struct, forbid_unknown_fields=True):
@@ -53,7 +64,7 @@ def summary(call: Call) -> Summary:
         total=latest.total,
         message=latest.message,
         open=list(call.open),
-        waiting=call.is_waiting,
+        waiting=bool(call.open),
     )
 
 
@@ -80,6 +91,14 @@ def test_a_call_is_opened_once() -> None:
     """H1: a second Opened is a bug."""
     with pytest.raises(ValueError, match="call c was opened twice"):
         fold("c", [opened(), opened()])
+
+
+def test_a_reader_that_lacks_facts_goes_on_with_those_that_it_has() -> None:
+    """H1: a full disk may cost the facts between; what may not follow then leaves the state as it is."""
+    call = fold("c", [opened(), Reported(3.0, progress=1.0), Released(4.0)])
+    assert (call.state, call.seq, call.latest) == (State.QUEUED, 3, Reading(3.0, 1.0))
+    evolve(call, Finished(5.0, "ok"))
+    assert call.state is State.FINISHED
 
 
 def test_the_newest_reading_wins_and_is_no_fact() -> None:
@@ -163,3 +182,23 @@ def test_it_is_known_whether_an_attempt_before_had_the_request() -> None:
     assert call.begun
     commit(call, Started(4.0, 4, unsent=True))
     assert call.begun
+
+
+@pytest.mark.parametrize(
+    ("fact", "is_before"),
+    [
+        (Logged(2.0, "earlier"), False),
+        (Started(3.0), False),
+        (Opened(3.0, "tool", "local", "ada", Raw(b"{}"), Limits()), False),
+        (Logged(3.0, "at once"), True),
+        (Reported(3.0, partial=Raw(b"[]")), False),
+        (Finished(3.0, "ok"), True),
+        (Released(3.0), True),
+        (Logged(4.0, "later"), True),
+    ],
+)
+def test_a_reading_comes_before_a_fact_of_the_same_instant_but_behind_starts_and_contents(
+    fact: Fact, is_before: bool
+) -> None:
+    """P5: followers and the event stream put them in the same order."""
+    assert precedes(Reading(3.0, 1), fact) is is_before

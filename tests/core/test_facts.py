@@ -5,13 +5,13 @@ from hypothesis import given
 from msgspec import Raw, ValidationError, json
 
 from afoot.core.facts import NOTHING, Fact, Limits, Logged, Opened, Reported, Started
-from tests.core import chance
-from tests.core.life import KINDS
+from tests.core import random_facts
+from tests.core.calls_by_state import KINDS
 
 decoder: json.Decoder[Fact] = json.Decoder(Fact)
 
 
-@given(chance.facts)
+@given(random_facts.facts)
 def test_a_fact_comes_back_from_json_as_it_was(fact: Fact) -> None:
     """H1: encode, decode: the same fact, of the same kind."""
     again = decoder.decode(json.encode(fact))
@@ -27,6 +27,8 @@ def test_every_kind_has_a_tag_of_its_own() -> None:
         "Amended": "amended",
         "Admitted": "admitted",
         "Started": "started",
+        "Interrupted": "interrupted",
+        "Redefined": "redefined",
         "Reported": "reported",
         "Logged": "logged",
         "Hindered": "hindered",
@@ -82,4 +84,4 @@ def test_what_is_no_fact_is_refused(text: bytes) -> None:
 
 def test_a_fact_of_a_later_afoot_with_more_fields_is_read() -> None:
     """H1: a field that this program does not know is left aside."""
-    assert decoder.decode(b'{"type":"logged","at":1,"text":"x","more":[1]}') == Logged(1.0, "x")
+    assert decoder.decode(b'{"type":"logged","at":1,"text":"x","newer":[1]}') == Logged(1.0, "x")

@@ -8,6 +8,7 @@ from afoot.core.facts import (
     Admitted,
     Asked,
     CancelRequested,
+    ChildSummary,
     Fact,
     Finished,
     Hindered,
@@ -18,8 +19,15 @@ from afoot.core.facts import (
     Reported,
     Started,
 )
-from afoot.core.notices import STALL_S, Child, brief, is_stalled, notice, stages, waiting_on
-from tests.core.life import answered, asked, commit, lived, opened, running
+from afoot.core.notices import (
+    STALL_S,
+    is_stalled,
+    lifecycle_stages,
+    notice,
+    summarize_child,
+    waiting_on,
+)
+from tests.core.calls_by_state import answered, asked, commit, lived, opened, running
 
 
 def advancing(every_s: float, reports: int) -> Call:
@@ -78,11 +86,13 @@ def test_it_says_that_an_approval_is_waited_for() -> None:
 def test_a_call_below_is_told_of_in_a_few_words() -> None:
     """P8: id, tool, state, numbers; its own parent only where that is not the one that is followed."""
     call = lived(replace(opened(), parent="p"), Started(1.0))
-    assert brief(call, "p") == Child("c", "export", "running")
+    assert summarize_child(call, "p") == ChildSummary("c", "export", "running")
     note(call, Reading(2.0, 1.0, 4.0, "first"))
-    assert brief(call, "root") == Child("c", "export", "running", None, 1.0, 4.0, "first", "p")
+    assert summarize_child(call, "root") == ChildSummary(
+        "c", "export", "running", None, 1.0, 4.0, "first", "p"
+    )
     commit(call, Finished(3.0, "failed"))
-    assert (brief(call, "p").state, brief(call, "p").outcome) == ("finished", "failed")
+    assert (summarize_child(call, "p").state, summarize_child(call, "p").outcome) == ("finished", "failed")
 
 
 def test_a_question_without_words_is_waited_for_too() -> None:
@@ -148,15 +158,15 @@ def test_only_a_call_that_runs_can_be_stalled(then: Fact) -> None:
 def test_the_stages_are_the_four_of_a_call_that_goes_well() -> None:
     """T5: started 0, initialising 25, executing 50, completed 100 of 100, all said by the engine."""
     facts: list[Fact] = [opened(), Started(1.0), Finished(2.0, "ok")]
-    shown = [stage for fact in facts for stage in stages(fact)]
+    shown = [stage for fact in facts for stage in lifecycle_stages(fact)]
     assert [(one.progress, one.total, one.message) for one in shown] == [
         (0, 100, "started"), (25, 100, "initialising"), (50, 100, "executing"), (100, 100, "completed"),
     ]  # fmt: skip
     assert {one.source for one in shown} == {"engine"}
-    assert isinstance(facts[0], Opened) and stages(Released(3.0)) == []
+    assert isinstance(facts[0], Opened) and lifecycle_stages(Released(3.0)) == []
 
 
 @pytest.mark.parametrize("outcome", ["failed", "refused", "cancelled", "timed_out", "lost", "uncertain"])
 def test_a_call_that_does_not_end_well_never_shows_a_hundred(outcome: str) -> None:
     """T5: the last stage is for a result."""
-    assert stages(Finished(2.0, outcome)) == []
+    assert lifecycle_stages(Finished(2.0, outcome)) == []

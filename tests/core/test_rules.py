@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from afoot.core.call import Call, State
+from afoot.core.call import TRANSITIONS, Call, State
 from afoot.core.facts import (
     Admitted,
     Amended,
@@ -17,16 +17,28 @@ from afoot.core.facts import (
     Failure,
     Finished,
     Hindered,
+    Interrupted,
     Limits,
     Logged,
     Reading,
+    Redefined,
     Released,
     Reported,
     Started,
 )
-from afoot.core.rules import TRANSITIONS, Tick, decide, explained, fate
+from afoot.core.rules import Tick, decide, outcome_of_dead, with_circumstances
 from afoot.errors import AlreadyAnswered, IllegalFact
-from tests.core.life import KINDS, answered, asked, commit, in_state, lived, next_fact, opened, running
+from tests.core.calls_by_state import (
+    KINDS,
+    answered,
+    asked,
+    commit,
+    in_state,
+    lived,
+    next_fact,
+    opened,
+    running,
+)
 
 # The table once more, written down apart from the code: what may follow, and where it leads.
 ARROWS: dict[State, dict[type[Fact], State]] = {
@@ -35,6 +47,8 @@ ARROWS: dict[State, dict[type[Fact], State]] = {
         Admitted: State.QUEUED,
         Asked: State.QUEUED,
         Answered: State.QUEUED,
+        Interrupted: State.QUEUED,
+        Redefined: State.QUEUED,
         Started: State.RUNNING,
         CancelRequested: State.CANCELLING,
         Finished: State.FINISHED,
@@ -46,12 +60,15 @@ ARROWS: dict[State, dict[type[Fact], State]] = {
         Asked: State.RUNNING,
         Answered: State.RUNNING,
         Started: State.RUNNING,
+        Redefined: State.RUNNING,
+        Interrupted: State.QUEUED,
         CancelRequested: State.CANCELLING,
         Finished: State.FINISHED,
     },
     State.CANCELLING: {
         Reported: State.CANCELLING,
         Logged: State.CANCELLING,
+        Interrupted: State.CANCELLING,
         Finished: State.FINISHED,
     },
     State.FINISHED: {
@@ -187,7 +204,7 @@ def test_a_call_is_released_once() -> None:
 def test_the_end_closes_all_questions() -> None:
     """Q4: open questions go when their call ends."""
     call = lived(opened(), Started(1.0), asked(2.0, "a"), asked(2.0, "b"), Finished(3.0, "ok"))
-    assert not call.is_waiting
+    assert not call.open
     assert set(call.questions) == {"a", "b"}
 
 
@@ -203,7 +220,7 @@ def test_deciding_changes_nothing() -> None:
 def test_a_failure_says_how_far_the_call_had_come() -> None:
     """E2: elapsed time, the last reading, and that something may have happened."""
     call = lived(opened(10.0), Started(11.0), Reported(12.0, progress=3.0, total=9.0, message="page 3"))
-    failure = explained(call, Failure("broken", "internal", retryable=True), 15.5)
+    failure = with_circumstances(call, Failure("broken", "internal", retryable=True), 15.5)
     assert failure.elapsed_s == 5.5
     assert failure.last == Reading(12.0, 3.0, 9.0, "page 3")
     assert failure.side_effects == "possible"
@@ -215,7 +232,9 @@ def test_nothing_has_happened_before_the_start_or_in_a_read_only_tool() -> None:
     waiting = lived(opened())
     reading = lived(opened(read_only=True), Started(1.0))
     repeatable = lived(opened(idempotent=True), Started(1.0))
-    found = [explained(call, Failure("x"), 2.0).side_effects for call in (waiting, reading, repeatable)]
+    found = [
+        with_circumstances(call, Failure("x"), 2.0).side_effects for call in (waiting, reading, repeatable)
+    ]
     assert found == ["none", "none", "possible"]
 
 
@@ -234,12 +253,12 @@ def test_what_died_is_lost_only_where_nothing_can_have_happened(
 ) -> None:
     """U4: and what a stranger says of its own tool is no proof."""
     call = lived(replace(opened(read_only=read_only), trusted=trusted), Started(1.0))
-    assert fate(call, began=began) == told
+    assert outcome_of_dead(call, began=began) == told
 
 
 def test_elapsed_time_is_never_negative() -> None:
     """E2: whatever the instants say."""
-    assert explained(lived(opened(10.0)), Failure("x"), 9.0).elapsed_s == 0.0
+    assert with_circumstances(lived(opened(10.0)), Failure("x"), 9.0).elapsed_s == 0.0
 
 
 def test_a_log_line_touches_nothing() -> None:

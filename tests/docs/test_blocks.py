@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.desk import Desk
 from tests.docs.page import blocks, pages
+from tests.docs.page_runner import Desk
 
 pytestmark = pytest.mark.timeout(240)  # a page starts many programs; each block has a limit of its own
 

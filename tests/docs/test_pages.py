@@ -15,12 +15,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from afoot import config
-from afoot.providers.loading import load_file
+from afoot.config import settings as config
+from afoot.providers.functions.loading import load_file
 from afoot.testing import Trial, run
 from docs.screenshots import SCREENS, SHOWN, VIEWS
 from tests.docs.page import DOCS, FOLDERS, ROOT, blocks, links, pages, prose, read, sections
-from tests.test_path import PROBE, TOOL
 
 DESIGN = "docs/design.md"
 EXAMPLE = ROOT / "examples" / "afoot.toml"
@@ -51,6 +50,25 @@ def test_every_link_leads_somewhere(page: str) -> None:
 def _anchors(page: str) -> set[str]:
     titles = [title for level in range(1, 5) for title in sections(page, level)]
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_readme_puts_afoot_on_the_path_before_it_is_used() -> None:
+    """House: a newcomer types the commands as they stand."""
+    text = read("README.md")
+    assert 0 < text.find('export PATH="$PWD/.venv/bin:$PATH"') < text.find("$ afoot ")
+
+
+def test_a_fastmcp_server_runs_as_the_readme_says(tmp_path: Path) -> None:
+    """U1: the file needs no change."""
+    assert "`afoot serve server.py:mcp`" in read("README.md")
+    (tmp_path / "server.py").write_text(
+        "from fastmcp import FastMCP\n\nmcp = FastMCP('sums')\n\n\n"
+        "@mcp.tool\ndef add(a: int, b: int) -> int:\n    return a + b\n"
+    )
+    words = [sys.executable, "-m", "afoot", "call", "add", "a=1", "b=2", "--target", "server.py:mcp"]
+    environment = {**os.environ, "AFOOT_HOME": str(tmp_path / "home")}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "3"), done.stderr
 
 
 def test_the_readme_is_short_and_has_a_picture() -> None:
@@ -106,17 +124,12 @@ def test_the_changelog_has_its_form() -> None:
     assert set(sections("CHANGELOG.md", 3)) <= known
 
 
-def test_the_design_is_short() -> None:
-    """House: no longer than a file of code may be."""
-    assert len(read(DESIGN).splitlines()) <= 300
-
-
 def test_every_file_and_function_in_the_design_exists() -> None:
     """House: the page is kept true."""
     for line in prose(DESIGN).splitlines():
         names: set[str] = set()
         for word in re.findall(r"`([^`]+)`", line):
-            if re.fullmatch(r"\w+/\w+\.py", word):
+            if re.fullmatch(r"(?:\w+/)+\w+\.py", word):
                 file = next((base / word for base in _BASES if (base / word).is_file()), None)
                 assert file is not None, f"{word} is no file"
                 names = {*_functions(file)}
@@ -139,19 +152,15 @@ _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def test_the_path_of_one_call_in_the_design_is_the_one_it_takes(tmp_path: Path) -> None:
-    """House: at most 40 functions in 12 files, each of them named, and no other."""
+    """House: a call crosses every function that the table names."""
     named = set(_path(sections(DESIGN, 2)["The path of one call"]))
-    (tmp_path / "tools.py").write_text(TOOL)
     ran = subprocess.run(
-        [sys.executable, str(PROBE), str(tmp_path / "tools.py"), str(tmp_path / "calls.db")],
-        env={**os.environ, "AFOOT_HOME": str(tmp_path / "home"), "AFOOT_PROGRESS_HZ": "0"},
-        capture_output=True, timeout=25, check=True,
+        [sys.executable, "-m", "bench.figures.probe", "own", str(tmp_path)],
+        capture_output=True, timeout=50, check=False, cwd=ROOT,
     )  # fmt: skip
+    assert ran.stdout, ran.stderr.decode()
     crossed = {name.replace(":", " ") for name in json.loads(ran.stdout)["crossed"]}
-    # On a busy machine the call may outlive its first moment, or begin within another one's.
-    assert crossed <= named or "engine/engine.py Engine._age" in crossed
-    assert named - crossed <= {"engine/engine.py Engine.age"}
-    assert len(named) <= 40 and len({name.split()[0] for name in named}) <= 12
+    assert named <= crossed
 
 
 def _path(text: str) -> Iterator[str]:
@@ -185,7 +194,7 @@ def test_every_dependency_has_its_reason() -> None:
 
 def test_the_examples_are_what_they_say() -> None:
     """House: the config is taken, and serves the tools beside it."""
-    settings = config.load(EXAMPLE).settings
+    settings = config.load_settings(EXAMPLE).settings
     assert settings.targets == [str(EXAMPLE.with_name("tools.py"))] and set(settings.tools) <= set(
         _examples()
     )
@@ -195,7 +204,7 @@ def test_what_is_switched_off_in_the_example_is_taken_too(tmp_path: Path) -> Non
     """House: whoever takes away the signs of comment has settings that are right."""
     file = tmp_path / "afoot.toml"
     file.write_text(re.sub(r"^# (\[.+\]|\w+ = .+)$", r"\1", EXAMPLE.read_text(), flags=re.MULTILINE))
-    now, before = config.load(file).settings, config.load(EXAMPLE).settings
+    now, before = config.load_settings(file).settings, config.load_settings(EXAMPLE).settings
     assert len(now.servers) == 3 and len(now.hooks) == 2 and len(now.tools) == len(before.tools) + 1
     assert [server.way() for server in now.servers.values()] == ["command", "url", "command"]
 

@@ -11,27 +11,27 @@ import afoot
 import afoot.testing
 from afoot import errors
 from afoot.cli import COMMANDS
-from afoot.cli.ending import CODES
-from afoot.config import Settings
-from afoot.core import facts
-from afoot.core.access import Access
-from afoot.core.redact import Rules
-from afoot.providers.browser import choice, deaths, tabs
-from afoot.providers.options import Options
-from afoot.serve.api import ROUTES
-from afoot.tables import (
+from afoot.cli.client import EXIT_BY_OUTCOME
+from afoot.config.settings import Settings
+from afoot.config.tables import (
     CHOICES,
+    AccessSettings,
     BrowserSettings,
     Hook,
     OtelSettings,
     QuotaSettings,
-    Retain,
+    RetentionSettings,
     Server,
     ToolSettings,
 )
-from afoot.wire import jsonrpc, link, mcp, room
-from afoot.wire.messages import Budget, Parent, ProgressMeta
-from afoot.wire.telling import ErrorMeta
+from afoot.core import facts
+from afoot.core.redaction import RedactionRules
+from afoot.providers.browser import page_run, tabs
+from afoot.providers.browser import tool_list as choice
+from afoot.providers.functions.options import ToolOptions
+from afoot.serve.api.router import ROUTES
+from afoot.wire import extension, jsonrpc, mcp_2026, page
+from afoot.wire.results import CallBudget, ErrorMeta, ParentCall, ProgressMeta
 from tests.docs.page import ROOT, prose, read, sections
 
 SOURCE = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "src" / "afoot").rglob("*.py")}
@@ -56,10 +56,10 @@ def test_every_setting_has_a_heading() -> None:
         ("hooks", Hook),
         ("browser", BrowserSettings),
         ("otel", OtelSettings),
-        ("redact", Rules),
-        ("retain", Retain),
+        ("redact", RedactionRules),
+        ("retain", RetentionSettings),
         ("quota", QuotaSettings),
-        ("access", Access),
+        ("access", AccessSettings),
     ],
 )
 def test_every_key_of_a_table_is_named_with_its_choices(name: str, kind: type[msgspec.Struct]) -> None:
@@ -121,7 +121,7 @@ def test_every_meta_key_has_a_heading_with_its_fields() -> None:
     told = sections("docs/reference/meta.md", 3)
     keys = {key for text in SOURCE.values() for key in re.findall(r'"(dev\.afoot/[a-z]+)"', text)}
     assert set(told) == keys
-    kinds = {"budget": Budget, "parent": Parent, "progress": ProgressMeta, "error": ErrorMeta}
+    kinds = {"budget": CallBudget, "parent": ParentCall, "progress": ProgressMeta, "error": ErrorMeta}
     for key, kind in kinds.items():
         for field in kind.__struct_fields__:
             assert f"`{field}`" in told[f"dev.afoot/{key}"], f"{key}: {field}"
@@ -140,9 +140,9 @@ def test_every_route_has_a_heading_with_its_query() -> None:
 def test_every_frame_of_the_link_has_a_heading_with_its_way_and_its_fields() -> None:
     """B1: what a browser and the gateway say to each other, and nothing else."""
     told = sections("docs/reference/link.md", 3)
-    values = {name: kind for name, kind in vars(room).items() if _is_struct(kind, room.__name__)}
-    assert set(told) == {*link.FROM_BROWSER, *link.TO_BROWSER, *values}
-    for method in {*link.FROM_BROWSER, *link.TO_BROWSER}:
+    values = {name: kind for name, kind in vars(page).items() if _is_struct(kind, page.__name__)}
+    assert set(told) == {*extension.FROM_BROWSER, *extension.TO_BROWSER, *values}
+    for method in {*extension.FROM_BROWSER, *extension.TO_BROWSER}:
         kinds = {ways: kind[method] for ways, kind in _ways().items() if method in kind}
         words = "Both ways" if len(kinds) == 2 else next(iter(kinds))
         assert told[method].splitlines()[1].startswith(words), method
@@ -155,14 +155,14 @@ def test_every_frame_of_the_link_has_a_heading_with_its_way_and_its_fields() -> 
 def test_every_code_that_closes_a_link_is_in_its_table() -> None:
     """B7: what an extension may see at the end of its socket."""
     code = "\n".join(
-        text for name, text in SOURCE.items() if re.search(r"(link|socket|extension)\.py$", name)
+        text for name, text in SOURCE.items() if re.search(r"extension(/\w+)?\.py$|api/browsers\.py$", name)
     )
     told = set(re.findall(r"^\| (4\d{3}) \|", read("docs/reference/link.md"), re.MULTILINE))
     assert told == set(re.findall(r"\b4[4-9]\d\d\b", code)) and told
 
 
 def _ways() -> dict[str, dict[str, type[msgspec.Struct]]]:
-    return {"From the browser": {**link.FROM_BROWSER}, "To the browser": {**link.TO_BROWSER}}
+    return {"From the browser": {**extension.FROM_BROWSER}, "To the browser": {**extension.TO_BROWSER}}
 
 
 def _is_struct(kind: object, module: str) -> bool:
@@ -204,7 +204,7 @@ def _methods(owner: object) -> Iterator[str]:
 def test_every_option_of_a_tool_is_named() -> None:
     """House: all that the decorator takes."""
     told = sections(PYTHON, 3)["afoot.tool"]
-    assert [name for name in Options.__annotations__ if f"`{name}`" not in told] == []
+    assert [name for name in ToolOptions.__annotations__ if f"`{name}`" not in told] == []
 
 
 ERRORS = "docs/reference/errors.md"
@@ -234,8 +234,8 @@ def test_every_category_code_and_outcome_is_in_its_table() -> None:
     assert not missing
     said = set(re.findall(r'code="(\w+)"', code)) - set(_cells(told["Codes of our own"]))
     assert not said
-    assert set(_cells(told["Outcomes"])) == set(CODES)
-    for outcome, number in CODES.items():
+    assert set(_cells(told["Outcomes"])) == set(EXIT_BY_OUTCOME)
+    for outcome, number in EXIT_BY_OUTCOME.items():
         assert f"| `{outcome}` | {number} |" in told["Outcomes"]
 
 
@@ -261,7 +261,7 @@ def _is_said(name: str, code: str) -> bool:
 
 def test_every_code_of_the_protocol_is_in_its_table() -> None:
     """E4, E5: numbers that clients meet."""
-    known = {value for module in (jsonrpc, mcp) for value in vars(module).values() if type(value) is int}
+    known = {value for module in (jsonrpc, mcp_2026) for value in vars(module).values() if type(value) is int}
     told = {int(number) for number in re.findall(r"^\| (-\d+) \|", read(ERRORS), re.MULTILINE)}
     assert told == {value for value in known if value < 0}
 
@@ -272,7 +272,7 @@ BROWSER = "docs/how-to/browser.md"
 def test_every_state_of_a_tab_and_every_end_of_a_call_there_says_what_to_do() -> None:
     """B2, B6: whoever meets a reason finds it in the page."""
     told = sections(BROWSER, 2)["When something is not right"]
-    for words in tabs.WHY.values():
+    for words in tabs.WHY_UNAVAILABLE.values():
         assert f"| {words} |" in told
-    codes = {code for code, *_ in vars(deaths)["_HOW"].values()} | {choice.NO_TAB, "tab_not_ready"}
+    codes = {code for code, *_ in vars(page_run)["_ENDINGS"].values()} | {choice.NO_TAB, "tab_not_ready"}
     assert set(re.findall(r"^\| `(\w+)` \|", told, re.MULTILINE)) == codes

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tests.e2e.gateway import Gateway, serving
-from tests.e2e.peer import ERAS, Peers, peers
+from tests.e2e.official_client import ERAS, Peers, peers
 
 
 @pytest.fixture(scope="module")

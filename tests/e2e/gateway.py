@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import pytest
 
 TOOLS: Final = Path(__file__).parent / "tools.py"
-DANGEROUS: Final = TOOLS.with_name("dangerous.py")
+DANGEROUS: Final = TOOLS.with_name("approval_tools.py")
 START_S: Final = 45.0
 STOP_S: Final = 30.0
 T = TypeVar("T")
@@ -130,3 +130,9 @@ def serving(folder: Path, settings: Mapping[str, object] | None = None) -> Itera
         yield gateway
     finally:
         gateway.stop()
+
+
+def revive(gateway: Gateway) -> None:
+    """Kill it, and start the next one on the same store."""
+    gateway.kill()
+    gateway.start()

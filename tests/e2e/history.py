@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from afoot.core.facts import Entry, Fact
-from afoot.core.ports import Query, Row
+from afoot.core.ports import CallQuery, CallRow
 from afoot.store.sqlite import SqliteJournal
 
 F = TypeVar("F")
@@ -31,12 +31,12 @@ def entries(store: Path) -> list[Entry]:
     return asyncio.run(read())
 
 
-def rows(store: Path, tool: str = "") -> list[Row]:
+def rows(store: Path, tool: str = "") -> list[CallRow]:
     """The calls of a tool, newest first."""
 
-    async def read() -> list[Row]:
+    async def read() -> list[CallRow]:
         async with SqliteJournal(store) as journal:
-            return await journal.find(Query(tool=tool, limit=1000))
+            return await journal.find(CallQuery(tool=tool, limit=1000))
 
     return asyncio.run(read())
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.e2e.front import ROOT
-from tests.e2e.test_typescript import modules, node
+from tests.e2e.clients.test_typescript_1 import modules, node
+from tests.e2e.gateway_with_servers import ROOT
 
 BROWSERS: Final = ("chromium", "google-chrome")
 

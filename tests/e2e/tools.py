@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -298,3 +299,68 @@ async def leave() -> None:
 def leave_from_a_thread() -> None:
     """Calls sys.exit in a thread."""
     sys.exit(3)
+
+
+RAISED: Final = {
+    "KeyboardInterrupt": KeyboardInterrupt,
+    "SystemExit": SystemExit,
+    "GeneratorExit": GeneratorExit,
+    "BaseException": BaseException,
+    "CancelledError": asyncio.CancelledError,
+}
+
+
+async def raise_soon(what: str) -> None:
+    """Raises it in a task of its own, say."""
+    await asyncio.sleep(0.01)
+    raise RAISED[what]("on purpose")
+
+
+@afoot.tool
+async def throw(what: str) -> None:
+    """Raises what no tool should."""
+    await raise_soon(what)
+
+
+@afoot.tool
+async def throw_in_task(what: str) -> None:
+    """Raises it in a task that the tool started."""
+    await asyncio.gather(raise_soon(what))
+
+
+@afoot.tool(own_loop=True)
+async def throw_in_task_of_own_loop(what: str) -> None:
+    """Raises it in a task on a loop of its own."""
+    await asyncio.gather(raise_soon(what))
+
+
+@afoot.tool
+def throw_in_thread(what: str) -> None:
+    """Raises it in a thread."""
+    raise RAISED[what]("on purpose")
+
+
+@afoot.tool
+async def never_stop(tag: str) -> str:
+    """Swallows every cancel."""
+    mark(tag, "started")
+    while True:
+        try:
+            await asyncio.sleep(LONG_S)
+        except asyncio.CancelledError:
+            mark(tag, "cancelled")
+
+
+@afoot.tool
+async def never_stop_in_thread(tag: str) -> str:
+    """Starts a thread of its own that does not end."""
+    threading.Thread(target=time.sleep, args=(LONG_S,)).start()
+    return await never_stop(tag)
+
+
+@afoot.tool
+async def never_stop_in_executor(tag: str) -> str:
+    """Waits for a thread of the loop's own pool that does not end."""
+    mark(tag, "started")
+    await asyncio.to_thread(time.sleep, LONG_S)
+    return "slept"

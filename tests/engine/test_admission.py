@@ -10,11 +10,11 @@ from msgspec import Raw
 from afoot.core.call import Call, State
 from afoot.core.facts import Admitted, Amended, Finished
 from afoot.core.notices import notice
-from afoot.core.ports import Run, Start, Tool
+from afoot.core.ports import Run, RunnerStart, Tool
 from afoot.engine.engine import Submission
-from afoot.engine.live import Live
+from afoot.engine.live_call import LiveCall
 from afoot.errors import RunnerDied, ToolError
-from tests.engine.double import Bench, facts, kinds, offering, over, since, took
+from tests.engine.fake_engine import Bench, facts, kinds, offering, over, since, took
 
 Said = Callable[[Call], Awaitable[Raw | None]]
 
@@ -46,11 +46,11 @@ def bench(start_s: float = 0.0, error: Exception | None = None, **options: Any) 
             raise error
 
     if start_s or error is not None:
-        made.starting = lambda tool, caller: Start(f"starting server files for {caller}", done)
+        made.starting = lambda tool, caller: RunnerStart(f"starting server files for {caller}", done)
     return made
 
 
-def told(live: Live) -> tuple[str, str, str]:
+def told(live: LiveCall) -> tuple[str, str, str]:
     """How it ended, and why: outcome, category, code."""
     assert live.call.end is not None
     failure = live.call.end.failure
@@ -247,7 +247,7 @@ async def test_hooks_come_before_the_slot_and_the_slot_before_the_start() -> Non
 
     async with offering(made) as engine:
         began = asyncio.get_running_loop().time()
-        made.starting = lambda tool, caller: Start("starting", done)
+        made.starting = lambda tool, caller: RunnerStart("starting", done)
         engine.hooks = Hook(said)
         lives = [engine.submit(Submission("tool")) for _ in range(2)]
         await asyncio.sleep(1)

@@ -3,13 +3,12 @@
 import pytest
 from msgspec import Raw
 
-from afoot.config import Server, ToolSettings
+from afoot.config.settings import Server, ToolSettings
 from afoot.core.facts import Limits
 from afoot.core.ports import Run, Tool
-from afoot.engine.catalog import Catalog
-from afoot.engine.terms import Terms, lower
+from afoot.engine.catalog import Catalog, EffectiveSettings, lower_limits
 from afoot.errors import UnknownName
-from tests.engine.double import Bench
+from tests.engine.fake_engine import Bench
 
 
 async def nothing(run: Run) -> str:
@@ -59,34 +58,40 @@ def test_listeners_are_told_of_every_change_until_they_leave() -> None:
 @pytest.mark.parametrize(
     ("terms", "idle_s", "ceiling_s"),
     [
-        (Terms(), 30.0, 300.0),
-        (Terms(servers={"bench": Server(idle_s=5.0)}), 5.0, 300.0),
-        (Terms(servers={"bench": Server(idle_s=5.0)}, tools={"x": ToolSettings(idle_s=7.0)}), 7.0, 300.0),
-        (Terms(tools={"x": ToolSettings(ceiling_s=900.0)}, max_ceiling_s=600.0), 30.0, 600.0),
+        (EffectiveSettings(), 30.0, 300.0),
+        (EffectiveSettings(servers={"bench": Server(idle_s=5.0)}), 5.0, 300.0),
         (
-            Terms(tools={"other": ToolSettings(idle_s=1.0)}, servers={"another": Server(idle_s=2.0)}),
+            EffectiveSettings(servers={"bench": Server(idle_s=5.0)}, tools={"x": ToolSettings(idle_s=7.0)}),
+            7.0,
+            300.0,
+        ),
+        (EffectiveSettings(tools={"x": ToolSettings(ceiling_s=900.0)}, max_ceiling_s=600.0), 30.0, 600.0),
+        (
+            EffectiveSettings(
+                tools={"other": ToolSettings(idle_s=1.0)}, servers={"another": Server(idle_s=2.0)}
+            ),
             30.0,
             300.0,
         ),
     ],
 )
 def test_the_nearest_setting_wins_and_the_maximum_caps_it(
-    terms: Terms, idle_s: float, ceiling_s: float
+    terms: EffectiveSettings, idle_s: float, ceiling_s: float
 ) -> None:
     """C3: per gateway, per server, per tool, and a hard maximum."""
-    limits = terms.settle(Tool("x", "bench", Raw(b"{}"))).limits
+    limits = terms.apply_to(Tool("x", "bench", Raw(b"{}"))).limits
     assert (limits.idle_s, limits.ceiling_s) == (idle_s, ceiling_s)
 
 
 def test_a_maximum_holds_for_a_tool_without_an_idle_limit() -> None:
     """C3: no limit is more than any limit."""
     tool = Tool("x", "bench", Raw(b"{}"), Limits(idle_s=None))
-    assert Terms(max_idle_s=9.0).settle(tool).limits.idle_s == 9.0
+    assert EffectiveSettings(max_idle_s=9.0).apply_to(tool).limits.idle_s == 9.0
 
 
 def test_limits_are_only_ever_lowered() -> None:
     """C3: every other limit stays as it was."""
     limits = Limits(10.0, 100.0, 1.0, 2.0, 3.0)
-    assert lower(limits, 20.0, 200.0) == limits
-    assert lower(limits, 5.0, 50.0) == Limits(5.0, 50.0, 1.0, 2.0, 3.0)
-    assert lower(limits, None, None) is limits
+    assert lower_limits(limits, 20.0, 200.0) == limits
+    assert lower_limits(limits, 5.0, 50.0) == Limits(5.0, 50.0, 1.0, 2.0, 3.0)
+    assert lower_limits(limits, None, None) is limits

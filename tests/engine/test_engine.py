@@ -9,7 +9,7 @@ from afoot.core.facts import CancelRequested, Finished, Released, Reported
 from afoot.core.ports import Report, Run
 from afoot.engine.engine import Submission
 from afoot.errors import Refused, UnknownName
-from tests.engine.double import (
+from tests.engine.fake_engine import (
     called,
     engine_of,
     facts,

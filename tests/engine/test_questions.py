@@ -8,10 +8,10 @@ from msgspec import Raw, json
 from afoot.core.facts import Answer, Answered, Asked, Question
 from afoot.core.ports import Run
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.live import Live
-from afoot.engine.questions import check
+from afoot.engine.live_call import LiveCall
+from afoot.engine.questions import check_answer
 from afoot.errors import AfootError, AlreadyAnswered, IllegalFact, ToolError, UnknownName
-from tests.engine.double import engine_of, facts, form, over, took
+from tests.engine.fake_engine import engine_of, facts, form, over, took
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -29,13 +29,13 @@ def says(value: object, by: str = "operator") -> Answer:
     return Answer("accept", Raw(json.encode(value)), by)
 
 
-def only(live: Live) -> str:
+def only(live: LiveCall) -> str:
     """The id of the one open question."""
     [question] = live.call.open
     return question
 
 
-def words(live: Live) -> str:
+def words(live: LiveCall) -> str:
     """What the tool returned."""
     assert live.call.end and live.call.end.result
     return bytes(live.call.end.result.content).decode()
@@ -223,7 +223,7 @@ async def test_too_many_questions_are_refused_with_the_setting() -> None:
         return "done"
 
     async with engine_of(body) as engine:
-        engine.max_questions = 3
+        engine.questions.max_questions = 3
         live = engine.submit(Submission("tool", answers={}))
         for _ in range(3):
             await asyncio.sleep(1)
@@ -260,7 +260,7 @@ async def test_an_answer_wakes_exactly_its_own_call() -> None:
         assert live.call.id in words(live)
 
 
-def _answer_all(engine: Engine, lives: list[Live]) -> None:
+def _answer_all(engine: Engine, lives: list[LiveCall]) -> None:
     for live in lives:
         engine.answer(only(live), says({"name": live.call.id}))
 
@@ -294,4 +294,4 @@ async def test_a_tool_cancelled_while_it_asks_can_clean_up_but_not_ask() -> None
 def test_a_servers_schema_is_neither_fetched_nor_feared(schema: object) -> None:
     """S1, Q2: anything fits a schema that is none; whoever asked has to look."""
     question = Question("c.1", "k", "form", "?", Raw(json.encode(schema)))
-    assert check(question, says({"a": 1})).action == "accept"
+    assert check_answer(question, says({"a": 1})).action == "accept"

@@ -9,21 +9,15 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from afoot.config import Settings
+from afoot.config.settings import Settings
+from afoot.config.tables import QuotaSettings
 from afoot.core.call import State
 from afoot.core.facts import Finished
 from afoot.core.ports import Run
 from afoot.engine import quota
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.settings import apply
 from afoot.errors import OverQuota
-from afoot.tables import QuotaSettings
-from tests.engine.double import Bench, Body, facts, offering, over
-
-
-async def works(run: Run) -> str:
-    """A tool that does something."""
-    return "done"
+from tests.engine.fake_engine import Bench, Body, facts, offering, over, works
 
 
 async def rests(run: Run) -> str:
@@ -38,7 +32,7 @@ async def bound(body: Body = works, who: str = "*", **limits: Any) -> AsyncItera
     bench = Bench()
     bench.add(body)
     async with offering(bench) as engine:
-        apply(engine, Settings(quota={who: QuotaSettings(**limits)}))
+        engine.apply_settings(Settings(quota={who: QuotaSettings(**limits)}))
         engine.catalog.renew()
         yield engine
 
@@ -141,7 +135,7 @@ async def test_what_a_call_calls_is_paid_for() -> None:
     bench.add(works)
     bench.add(above, "above")
     async with offering(bench) as engine:
-        apply(engine, Settings(quota={"*": QuotaSettings(calls=1, concurrent=1)}))
+        engine.apply_settings(Settings(quota={"*": QuotaSettings(calls=1, concurrent=1)}))
         engine.catalog.renew()
         live = await over(engine, engine.submit(Submission("above", Raw(b"{}"))))
         assert live.call.end is not None and live.call.end.outcome == "ok"
@@ -161,7 +155,7 @@ async def test_the_name_goes_before_patterns_and_the_operator_is_free(caller: st
     bench = Bench()
     bench.add(works)
     async with offering(bench) as engine:
-        apply(engine, Settings(quota=tables))
+        engine.apply_settings(Settings(quota=tables))
         for _ in range(limit or 5):
             await over(engine, engine.submit(call(caller)))
         if limit is not None:
@@ -172,10 +166,10 @@ async def test_other_settings_forget_nothing_that_was_used() -> None:
     """G2: a reload is no way round; without quotas all may."""
     async with bound(calls=2, per_s=10) as engine:
         await over(engine, engine.submit(call()))
-        apply(engine, Settings(quota={"*": QuotaSettings(calls=1, per_s=10, cpu_s=1.0)}))
+        engine.apply_settings(Settings(quota={"*": QuotaSettings(calls=1, per_s=10, cpu_s=1.0)}))
         refused(engine)
         watchers = len(engine.watchers)
-        apply(engine, Settings())
+        engine.apply_settings(Settings())
         await over(engine, engine.submit(call()))
         assert len(engine.watchers) == watchers - 1 and engine.quota is None
 
@@ -198,20 +192,20 @@ async def test_limits_that_come_and_go_lose_no_slot() -> None:
     async with offering(bench) as engine:
         before = engine.submit(call())
         await asyncio.sleep(5)
-        apply(engine, Settings(quota=tables))
+        engine.apply_settings(Settings(quota=tables))
         first, second, third = (engine.submit(call()) for _ in range(3))
         await asyncio.sleep(1)
         assert [one.call.state for one in (first, second, third)] == [
             State.RUNNING, State.QUEUED, State.QUEUED
         ]  # fmt: skip
         await over(engine, before)
-        apply(engine, Settings())
+        engine.apply_settings(Settings())
         await asyncio.sleep(0.1)
         assert second.call.state is third.call.state is State.RUNNING
         for one in (first, second, third):
             assert (await over(engine, one)).call.end is not None
         assert not engine.slots.holders
-        apply(engine, Settings(quota=tables))
+        engine.apply_settings(Settings(quota=tables))
         again = engine.submit(call())
         assert again.call.state is State.RUNNING
 
@@ -230,20 +224,20 @@ async def test_what_was_refused_last_is_remembered() -> None:
 
 async def test_how_many_were_refused_only_rises(monkeypatch: pytest.MonkeyPatch) -> None:
     """G2, V3: whoever is forgotten meanwhile, and whatever becomes of the quotas."""
-    monkeypatch.setattr(quota, "MOST", 2)
+    monkeypatch.setattr(quota, "MAX_CALLERS", 2)
     tables = {"*": QuotaSettings(calls=1, per_s=10)}
     async with bound(calls=1, per_s=10) as engine:
         for caller in ("token:a", "token:b", "token:c"):
             await over(engine, engine.submit(call(caller)))
             refused(engine, caller)
         assert engine.quota is not None and set(engine.quota.used) == {"token:b", "token:c"}
-        assert engine.refused.total() == 3
-        apply(engine, Settings())
-        assert engine.quota is None and engine.refused.total() == 3
-        apply(engine, Settings(quota=tables))
+        assert engine.quota_refusals.total() == 3
+        engine.apply_settings(Settings())
+        assert engine.quota is None and engine.quota_refusals.total() == 3
+        engine.apply_settings(Settings(quota=tables))
         await over(engine, engine.submit(call()))
         refused(engine)
-        assert engine.refused.total() == 4
+        assert engine.quota_refusals.total() == 4
 
 
 async def test_nobody_puts_calls_below_those_of_others() -> None:
@@ -267,7 +261,7 @@ async def test_how_much_was_spent_is_not_summed_up_for_every_call() -> None:
     """G2: a caller with a long while behind it holds up nobody; what is forgotten is not counted."""
     async with bound(cpu_s=5.0, per_s=60) as engine:
         assert engine.quota is not None
-        used = engine.quota.used["local"] = quota.Used(cpu=Unread())
+        used = engine.quota.used["local"] = quota.QuotaUsage(cpu=Unread())
         for _ in range(40):
             used.spend(engine.clock.now(), 0.1)
             await over(engine, engine.submit(call()))
@@ -279,9 +273,9 @@ async def test_how_much_was_spent_is_not_summed_up_for_every_call() -> None:
 
 def test_refusals_are_counted_by_caller_and_of_many_callers_together() -> None:
     """G2, V3: callers without end make no metrics without end."""
-    counted = quota.Refusals()
-    for number in range(quota.MOST_NAMED + 5):
+    counted = quota.RefusalCounts()
+    for number in range(quota.MAX_NAMED_CALLERS + 5):
         counted.add(f"session:{number}")
     counted.add("session:0")
     assert (counted["session:0"], counted[quota.OTHER]) == (2, 5)
-    assert len(counted) == quota.MOST_NAMED + 1 and counted.total() == quota.MOST_NAMED + 6
+    assert len(counted) == quota.MAX_NAMED_CALLERS + 1 and counted.total() == quota.MAX_NAMED_CALLERS + 6

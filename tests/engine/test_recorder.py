@@ -6,13 +6,24 @@ import logging
 import pytest
 
 from afoot.core.facts import Answer, Finished
-from afoot.core.ports import Query, Report, Run
+from afoot.core.ports import CallQuery, Report, Run
 from afoot.engine import recorder
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.live import Live
-from afoot.engine.recovery import recall
+from afoot.engine.live_call import LiveCall
+from afoot.engine.recovery import load_call
 from afoot.errors import Refused
-from tests.engine.double import Body, Journalist, engine_of, form, kinds, over, seqs, since, took, watched
+from tests.engine.fake_engine import (
+    Body,
+    Journalist,
+    engine_of,
+    form,
+    kinds,
+    over,
+    seqs,
+    since,
+    took,
+    watched,
+)
 
 
 def tool(seconds: float, contents: int = 0) -> Body:
@@ -68,7 +79,7 @@ async def test_with_write_ahead_a_tool_runs_only_once_that_is_recorded() -> None
     assert began == [1.0]
 
 
-async def degraded(engine: Engine, live: Live) -> None:
+async def degraded(engine: Engine, live: LiveCall) -> None:
     """What holds for a call that ran while the journal was away."""
     await over(engine, live)
     assert live.call.end and live.call.end.outcome == "ok"
@@ -190,7 +201,7 @@ async def test_the_ring_is_bounded_and_gives_up_whole_calls(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """H1: the oldest calls go first, and the gap is said."""
-    monkeypatch.setattr(recorder, "RING", 100)
+    monkeypatch.setattr(recorder, "MAX_RING_FACTS", 100)
     journal = Journalist()
     async with engine_of(tool(0, contents=36), journal=journal) as engine:
         journal.failing = True
@@ -199,7 +210,7 @@ async def test_the_ring_is_bounded_and_gives_up_whole_calls(
         journal.failing = False
         await asyncio.sleep(2)
         kept = [len(await journal.facts(live.call.id)) for live in lives]
-        listed = {row.id for row in await journal.find(Query())}
+        listed = {row.id for row in await journal.find(CallQuery())}
         assert not engine.recorder._forgotten
     assert kept == [0, 0, 0, 40, 40]
     assert listed == {live.call.id for live in lives[3:]}, "no line in the list for a call without facts"
@@ -208,7 +219,7 @@ async def test_the_ring_is_bounded_and_gives_up_whole_calls(
 
 async def test_a_call_that_fell_out_of_the_ring_leaves_no_fragment(monkeypatch: pytest.MonkeyPatch) -> None:
     """H1: facts are contiguous in every store, so a call without a beginning has none at all."""
-    monkeypatch.setattr(recorder, "RING", 20)
+    monkeypatch.setattr(recorder, "MAX_RING_FACTS", 20)
     journal = Journalist()
     journal.failing = True
     async with engine_of(tool(10, contents=30), journal=journal) as engine:
@@ -218,14 +229,14 @@ async def test_a_call_that_fell_out_of_the_ring_leaves_no_fragment(monkeypatch: 
         await over(engine, live)
         await asyncio.sleep(5)
         assert await journal.facts(live.call.id) == []
-        assert await journal.find(Query()) == [] == await journal.samples(live.call.id)
+        assert await journal.find(CallQuery()) == [] == await journal.samples(live.call.id)
         assert not engine.recorder._forgotten
     assert live.call.end and live.call.end.outcome == "ok"
 
 
 async def test_the_end_of_a_call_that_had_begun_outlives_a_full_ring(monkeypatch: pytest.MonkeyPatch) -> None:
     """H1, U4: else the next gateway would take it for one that still runs, or run it a second time."""
-    monkeypatch.setattr(recorder, "RING", 20)
+    monkeypatch.setattr(recorder, "MAX_RING_FACTS", 20)
     journal = Journalist()
     async with engine_of(tool(10, contents=30), journal=journal) as engine:
         live = engine.submit(Submission("tool"))
@@ -238,9 +249,9 @@ async def test_the_end_of_a_call_that_had_begun_outlives_a_full_ring(monkeypatch
         await asyncio.sleep(5)
         assert await journal.unfinished() == []
         assert (await kinds(journal, live.call.id))[-1] == "Finished"
-        assert live.call.id in {row.id for row in await journal.find(Query())}
+        assert live.call.id in {row.id for row in await journal.find(CallQuery())}
         assert not engine.recorder._forgotten
-        assert (await recall(engine, live.call.id)).call.end == live.call.end
+        assert (await load_call(engine, live.call.id)).call.end == live.call.end
 
 
 async def test_where_history_is_required_new_calls_are_refused() -> None:

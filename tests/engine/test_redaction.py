@@ -8,20 +8,19 @@ from msgspec import Raw, json
 
 from afoot.core.call import Call
 from afoot.core.facts import Amended, Answer, Answered, Logged, Opened
-from afoot.core.ports import Batch, Query, Run, Tool, Work
-from afoot.core.redact import KEY, WORD, Redactor, Rules
-from afoot.engine.catalog import Catalog
+from afoot.core.ports import Batch, CallQuery, Run, Tool, Work
+from afoot.core.redaction import REDACTED_KEY, REDACTED_TEXT, RedactionRules, Redactor
+from afoot.engine.admission import Slots
+from afoot.engine.approval import ApprovalPolicy
+from afoot.engine.catalog import Catalog, EffectiveSettings
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.policy import Policy
-from afoot.engine.recovery import recall, recover
-from afoot.engine.slots import Slots
-from afoot.engine.terms import Terms
+from afoot.engine.recovery import load_call, recover
 from afoot.errors import AfootError, RunnerDied, ToolError
 from afoot.store.memory import MemoryJournal
-from tests.engine.double import Bench, engine_of, facts, form, offering, over, text
-from tests.engine.reviewing import asked, asking, says, settled, told
+from tests.engine.approval.reviewers import asked, asking, says, settled, told
+from tests.engine.fake_engine import Bench, engine_of, facts, form, offering, over, text
 
-HIDDEN = {KEY: True}
+HIDDEN = {REDACTED_KEY: True}
 SECRET = Submission("tool", Raw(b'{"user": "me", "password": "hunter2"}'), "session:1", can_ask=True)
 PIN = {"type": "object", "properties": {"pin": {"format": "password"}}}
 
@@ -44,7 +43,7 @@ async def test_the_tool_gets_its_secrets_and_the_history_does_not() -> None:
         plain = await over(engine, engine.submit(Submission("tool", Raw(b'{ "user" : "me" }'))))
         entries = await engine.journal.facts(live.call.id)
         assert b"hunter2" not in json.encode(entries[0].fact)
-        assert await engine.journal.find(Query(text="hunter2")) == []
+        assert await engine.journal.find(CallQuery(text="hunter2")) == []
     assert live.call.end is not None and live.call.end.result == text(bench.prepared[0].decode())
     assert bench.prepared[0] == bytes(SECRET.arguments) == bytes(live.arguments)
     assert kept(live.call.opened.arguments) == {"user": "me", "password": HIDDEN}
@@ -53,7 +52,7 @@ async def test_the_tool_gets_its_secrets_and_the_history_does_not() -> None:
 
 async def test_the_rules_of_the_settings_count() -> None:
     """S4: names that somebody has set, and those that are none after all."""
-    terms = Terms(redactor=Redactor(Rules(["user"], ["password"])))
+    terms = EffectiveSettings(redactor=Redactor(RedactionRules(["user"], ["password"])))
     bench = Bench()
 
     async def body(run: Run) -> str:
@@ -89,13 +88,13 @@ async def test_a_tool_may_declare_what_is_secret() -> None:
 
 async def test_what_a_reviewer_sees_and_what_is_remembered_has_no_secrets() -> None:
     """S4, A6: an approval for exactly these arguments holds for their secrets, too, and for no others."""
-    policy = Policy()
+    policy = ApprovalPolicy()
     async with asking(policy) as engine:
         live = engine.submit(SECRET)
         assert "hunter2" not in live.call.questions[await asked(live)].message
         await settled(engine, live, says("always", "operator", scope="arguments", for_="ever"))
         assert told(live)[0] == "ok"
-        assert "hunter2" not in policy.entries[0].shown and KEY in policy.entries[0].shown
+        assert "hunter2" not in policy.entries[0].shown and REDACTED_KEY in policy.entries[0].shown
         changed = policy.past.changed(live.tool, live.call.arguments)
         assert changed is not None and changed.arguments is None
         same = await over(engine, engine.submit(SECRET))
@@ -163,10 +162,10 @@ async def test_lines_and_crashes_are_kept_without_secrets() -> None:
 
     async with engine_of(body) as engine:
         live = await over(engine, engine.submit(Submission("tool")))
-    assert facts(live, Logged)[0].text == f"login with password={WORD}"
+    assert facts(live, Logged)[0].text == f"login with password={REDACTED_TEXT}"
     assert live.call.end is not None and (failure := live.call.end.failure) is not None
-    assert "hunter2" not in failure.message and failure.message.endswith(f"token: {WORD}")
-    assert f"ValueError: token: {WORD}" in failure.trace
+    assert "hunter2" not in failure.message and failure.message.endswith(f"token: {REDACTED_TEXT}")
+    assert f"ValueError: token: {REDACTED_TEXT}" in failure.trace
 
 
 @pytest.mark.parametrize("secret", [True, False])
@@ -184,7 +183,7 @@ async def test_what_was_not_kept_cannot_be_run_again_after_a_crash(secret: bool)
     catalog.put(bench)
     async with Engine(journal, catalog, Slots()) as engine:
         await recover(engine)
-        again = await recall(engine, live.call.id)
+        again = await load_call(engine, live.call.id)
         if secret:
             outcome, message = told(again)
             assert outcome == "lost" and "secrets in its arguments are not kept" in message
@@ -207,7 +206,7 @@ async def test_an_answer_that_was_not_kept_is_asked_for_again_after_a_crash() ->
     catalog.put(bench)
     async with Engine(journal, catalog, Slots()) as engine:
         await recover(engine)
-        again = await recall(engine, live.call.id)
+        again = await load_call(engine, live.call.id)
         engine.answer(f"{live.call.id}.2", Answer("accept", Raw(b'{"n":2}')))
         asked_now = await asked(again)
         assert again.call.questions[asked_now].key == "first"
@@ -238,9 +237,9 @@ async def test_what_is_said_of_a_secret_that_was_given_is_kept_without_it(kind: 
     async with engine_of(body) as engine:
         given = Raw(b'{"password": "hunter2", "secret": {"n": [4711, true, "a"]}, "plain": "good"}')
         live = await over(engine, engine.submit(Submission("tool", given)))
-    assert facts(live, Logged)[0].text == f"trying {WORD} for {WORD}"
+    assert facts(live, Logged)[0].text == f"trying {REDACTED_TEXT} for {REDACTED_TEXT}"
     assert live.call.end is not None and (failure := live.call.end.failure) is not None
-    assert failure.message.endswith(f"{WORD} is not good enough") and "hunter2" not in failure.trace
+    assert failure.message.endswith(f"{REDACTED_TEXT} is not good enough") and "hunter2" not in failure.trace
 
 
 async def test_what_is_said_of_an_answer_is_kept_and_logged_without_its_secret(
@@ -258,7 +257,7 @@ async def test_what_is_said_of_an_answer_is_kept_and_logged_without_its_secret(
         await over(engine, live)
     assert live.call.end is not None and (failure := live.call.end.failure) is not None
     for words in (failure.message, failure.trace, caplog.text):
-        assert WORD in words and "00-00-00" not in words
+        assert REDACTED_TEXT in words and "00-00-00" not in words
     assert "tool tool crashed" in caplog.text
 
 
@@ -283,7 +282,7 @@ async def test_a_secret_in_an_answer_that_is_not_taken_takes_the_place_of_none()
         with pytest.raises(AfootError):
             engine.answer(second, Answer("accept", Raw(b'{"pin":"22-22-22"}')))
         await over(engine, live)
-    assert [fact.text for fact in facts(live, Logged)] == [f'tried {{"pin":"{WORD}"}}']
+    assert [fact.text for fact in facts(live, Logged)] == [f'tried {{"pin":"{REDACTED_TEXT}"}}']
 
 
 async def test_an_authors_own_check_repeats_no_secret() -> None:
@@ -297,4 +296,25 @@ async def test_an_authors_own_check_repeats_no_secret() -> None:
     bench.add(_asks)
     async with offering(bench) as engine:
         live = await over(engine, engine.submit(SECRET))
-    assert told(live) == ("failed", f"arguments.password: {WORD} is weak")
+    assert told(live) == ("failed", f"arguments.password: {REDACTED_TEXT} is weak")
+
+
+async def test_secrets_in_the_meta_of_a_request_reach_the_server_alone() -> None:
+    """S4, U8: they are kept nowhere, and found again in what the tool logs."""
+    more = Raw(b'{"_meta":{"api_key":"hunter2hunter2","a":1}}')
+    seen: list[Raw] = []
+
+    async def body(run: Run) -> str:
+        seen.append(run.more)
+        run.log("it was hunter2hunter2", "info", "x", Raw(b'{"data":["hunter2hunter2"]}'))
+        run.log("nothing", "info", "x", Raw(b'{"later":1}'))
+        return ""
+
+    async with engine_of(body, trusted=False) as engine:
+        live = await over(engine, engine.submit(Submission("tool", more=more)))
+        entries = await engine.journal.facts(live.call.id)
+    assert seen == [more]
+    assert b"hunter2" not in json.encode([entry.fact for entry in entries])
+    assert kept(live.call.opened.more) == {"_meta": {"api_key": HIDDEN, "a": 1}}
+    logged = [entry.fact for entry in entries if isinstance(entry.fact, Logged)]
+    assert [bytes(one.more) for one in logged] == [b"", b'{"later":1}']

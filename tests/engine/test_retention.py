@@ -6,25 +6,20 @@ from contextlib import suppress
 import pytest
 from msgspec import Raw
 
-from afoot.config import Settings
-from afoot.core.ports import Purge, Query, Run
+from afoot.config.settings import Settings
+from afoot.config.tables import RetentionSettings
+from afoot.core.ports import CallQuery, PurgeRule, Run
 from afoot.engine.engine import Engine, Submission
-from afoot.engine.retention import DAY_S, LOOK_S, Living, Retention, purge, rules
-from afoot.engine.submission import Claim
+from afoot.engine.live_call import Claim
+from afoot.engine.retention import DAY_S, LOOK_S, LiveCallIds, Retention, purge
 from afoot.errors import StoreError
 from afoot.store.memory import MemoryJournal
-from afoot.tables import Retain
-from tests.engine.double import Journalist, engine_of, kinds, over
-
-
-async def works(run: Run) -> str:
-    """A tool that does something."""
-    return "done"
+from tests.engine.fake_engine import Journalist, engine_of, kinds, over, works
 
 
 async def ids(engine: Engine) -> list[str]:
     """The calls of the history, oldest first."""
-    return [row.id for row in await engine.journal.find(Query())][::-1]
+    return [row.id for row in await engine.journal.find(CallQuery())][::-1]
 
 
 async def called(engine: Engine, times: int) -> list[str]:
@@ -38,7 +33,10 @@ async def called(engine: Engine, times: int) -> list[str]:
 
 async def test_calls_go_by_their_age() -> None:
     """H6: those that ended longer ago than is set."""
-    async with engine_of(works) as engine, Retention(engine, lambda: Settings(retain=Retain(days=1.0))):
+    async with (
+        engine_of(works) as engine,
+        Retention(engine, lambda: Settings(retain=RetentionSettings(days=1.0))),
+    ):
         old = await called(engine, 3)
         await asyncio.sleep(DAY_S / 2)
         new = await called(engine, 2)
@@ -49,12 +47,12 @@ async def test_calls_go_by_their_age() -> None:
 
 async def test_so_many_of_the_newest_stay_and_settings_may_change() -> None:
     """H6: what is set counts from the next look on."""
-    retain = Retain()
+    retain = RetentionSettings()
     async with engine_of(works) as engine, Retention(engine, lambda: Settings(retain=retain)):
         made = await called(engine, 5)
         await asyncio.sleep(2 * LOOK_S)
         assert await ids(engine) == made
-        retain = Retain(calls=2)
+        retain = RetentionSettings(calls=2)
         await asyncio.sleep(LOOK_S)
         assert await ids(engine) == made[-2:]
 
@@ -73,9 +71,11 @@ async def test_a_call_that_lives_is_spared() -> None:
         live = engine.submit(Submission("tool", ceiling_s=10))
         await asyncio.sleep(11)
         assert live.call.end is not None and live.call.id in engine
-        found = list(rules(Settings(retain=Retain(days=1e-9, calls=1, bytes=1)), engine))
+        found = list(
+            Retention(engine, lambda: Settings(retain=RetentionSettings(days=1e-9, calls=1, bytes=1))).rules()
+        )
         assert [one.spare for one in found] == [{live.call.id}] * 3
-        assert await engine.journal.purge(Purge(keep=0, spare=found[0].spare)) == 0
+        assert await engine.journal.purge(PurgeRule(keep=0, spare=found[0].spare)) == 0
 
 
 async def test_a_call_that_begins_while_a_purge_goes_on_is_spared_too() -> None:
@@ -88,7 +88,7 @@ async def test_a_call_that_begins_while_a_purge_goes_on_is_spared_too() -> None:
         return ""
 
     async with engine_of(stubborn) as engine:
-        [rule] = rules(Settings(retain=Retain(calls=1, bytes=0)), engine)
+        [rule] = Retention(engine, lambda: Settings(retain=RetentionSettings(calls=1, bytes=0))).rules()
         live = engine.submit(Submission("tool", ceiling_s=10))
         later = engine.submit(Submission("tool", ceiling_s=10))
         await asyncio.sleep(11)
@@ -115,7 +115,7 @@ async def test_a_call_of_which_facts_wait_in_memory_is_spared() -> None:
         journal.failing = True
         await over(engine, live)
         assert (await kinds(journal, live.call.id))[-1] == "Finished" and engine.recorder.unrecorded
-        rule = Purge(keep=0, spare=Living(engine))
+        rule = PurgeRule(keep=0, spare=LiveCallIds(engine))
         assert await purge(journal, rule) == 0
         assert engine.recorder.waiting() is engine.recorder.waiting(), "thousands are looked for in it"
         journal.failing = False
@@ -125,8 +125,10 @@ async def test_a_call_of_which_facts_wait_in_memory_is_spared() -> None:
 
 
 @pytest.mark.parametrize("claim", [Claim(task=True), Claim(key="k")], ids=["a task", "a key"])
-@pytest.mark.parametrize("retain", [Retain(days=0.01), Retain(calls=1)], ids=["by age", "by count"])
-async def test_what_a_caller_may_still_ask_for_is_spared(claim: Claim, retain: Retain) -> None:
+@pytest.mark.parametrize(
+    "retain", [RetentionSettings(days=0.01), RetentionSettings(calls=1)], ids=["by age", "by count"]
+)
+async def test_what_a_caller_may_still_ask_for_is_spared(claim: Claim, retain: RetentionSettings) -> None:
     """H6, H3, D2: until task_ttl_s after its end; else a key would have it run a second time."""
     settings = Settings(retain=retain, task_ttl_s=3600)
     async with engine_of(works) as engine, Retention(engine, lambda: settings):
@@ -143,7 +145,7 @@ async def test_what_a_caller_may_still_ask_for_is_spared(claim: Claim, retain: R
 class Failing(MemoryJournal):
     """A journal from which nothing can be taken."""
 
-    async def purge(self, rule: Purge) -> int:
+    async def purge(self, rule: PurgeRule) -> int:
         """Refuse."""
         raise StoreError("the disk is full")
 
@@ -151,7 +153,7 @@ class Failing(MemoryJournal):
 async def test_a_history_that_cannot_be_changed_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     """H6: a bad day ends nothing."""
     journal = Failing()
-    retain = Settings(retain=Retain(calls=1))
+    retain = Settings(retain=RetentionSettings(calls=1))
     async with engine_of(works, journal=journal) as engine, Retention(engine, lambda: retain):
         await called(engine, 2)
         await asyncio.sleep(2 * LOOK_S + 1)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from afoot.hosts.known import HOSTS
-from afoot.hosts.plan import Wish
-from tests.hosts.sample import Sample
+from afoot.hosts.known_hosts import HOSTS
+from afoot.hosts.plan import InstallRequest
+from tests.hosts.sample_files import Sample
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +33,9 @@ def program(home: Path) -> Path:
     return home / "bin" / "afoot"
 
 
-def placed(sample: Sample) -> Wish:
+def placed(sample: Sample) -> InstallRequest:
     """A sample where its host would have it."""
-    wish = Wish(HOSTS[sample.host], sample.scope, Path.cwd())
+    wish = InstallRequest(HOSTS[sample.host], sample.scope, Path.cwd())
     wish.file.parent.mkdir(parents=True, exist_ok=True)
     wish.file.write_bytes(sample.data)
     return wish

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from afoot import config, jsonc
-from afoot.hosts import install, record, secrets, undo
-from afoot.hosts.file import FileError
-from afoot.hosts.known import HOSTS
-from afoot.hosts.plan import Wish, put_in
+from afoot.config import jsonc, settings
+from afoot.hosts import install, secrets, undo
+from afoot.hosts import plan as record
+from afoot.hosts.files import FileError
+from afoot.hosts.known_hosts import HOSTS
+from afoot.hosts.plan import InstallRequest
 from tests.hosts.conftest import placed
-from tests.hosts.sample import NAMES, SAMPLES, Sample
-from tests.hosts.steps import config_text, installed, read, tables, undone
+from tests.hosts.install_steps import config_text, installed, read, tables, undone
+from tests.hosts.sample_files import NAMES, SAMPLES, Sample
 
 every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)
 
@@ -61,21 +62,21 @@ def test_adopted_servers_are_in_afoot_toml_and_their_secrets_in_a_file(sample: S
     assert all(word in plan.left[name] for name, word in sample.left.items()), plan.left
     assert read(wish)[wish.host.key].keys() == {"afoot", *sample.left}
     file = install.config_file(None)
-    servers = config.load(file).settings.servers
+    servers = settings.load_settings(file).settings.servers
     assert set(servers) == {*sample.adopted.values()}
-    assert len(secrets.every()) == sample.secrets
+    assert len(secrets.read_all()) == sample.secrets
     assert "hush-" not in file.read_text()
     for server in servers.values():
         filled = server.expanded({"PROJECTS": "", "DATABASE_URL": "", **variables(), **secrets.environment()})
         assert "${secret:" not in repr(filled)
     if sample.secrets:
-        assert secrets.place().stat().st_mode & 0o777 == 0o600 == file.stat().st_mode & 0o777
+        assert secrets.secrets_file().stat().st_mode & 0o777 == 0o600 == file.stat().st_mode & 0o777
 
 
 def test_a_missing_file_is_made_and_taken_away_again(home: Path, program: Path) -> None:
     """U2: with nothing but the entry in it."""
     for host in HOSTS.values():
-        wish = Wish(host, "user", home)
+        wish = InstallRequest(host, "user", home)
         assert not wish.file.exists()
         installed(wish)
         assert list(read(wish)) == [host.key] and list(read(wish)[host.key]) == ["afoot"]
@@ -86,7 +87,7 @@ def test_a_missing_file_is_made_and_taken_away_again(home: Path, program: Path) 
 @pytest.mark.parametrize("text", ["", "\n", "{}", "{\n}\n", '{"mcpServers": {}}', '\ufeff{"a": 1}\n'])
 def test_an_empty_file_gets_the_entry(home: Path, text: str) -> None:
     """U2: and is itself again afterwards."""
-    wish = Wish(HOSTS["cursor"], "user", home)
+    wish = InstallRequest(HOSTS["cursor"], "user", home)
     wish.file.parent.mkdir()
     wish.file.write_bytes(text.encode())
     installed(wish)
@@ -107,10 +108,10 @@ def test_an_empty_file_gets_the_entry(home: Path, text: str) -> None:
 )
 def test_a_file_that_cannot_be_read_is_left_alone(home: Path, name: str, text: str, where: str) -> None:
     """U2: the error has line and column."""
-    wish = Wish(HOSTS[name], "user", home)
+    wish = InstallRequest(HOSTS[name], "user", home)
     wish.file.parent.mkdir()
     wish.file.write_text(text)
-    for plan in (install.plan, undo.plan):
+    for plan in (install.plan_install, undo.plan_undo):
         with pytest.raises(FileError, match=where):
             plan(wish)
     assert wish.file.read_text() == text and len(list(wish.file.parent.iterdir())) == 1
@@ -118,12 +119,12 @@ def test_a_file_that_cannot_be_read_is_left_alone(home: Path, name: str, text: s
 
 def test_an_afoot_that_is_not_ours_is_left(home: Path) -> None:
     """U2: neither replaced nor removed."""
-    wish = Wish(HOSTS["cursor"], "user", home)
+    wish = InstallRequest(HOSTS["cursor"], "user", home)
     wish.file.parent.mkdir()
     text = '{"mcpServers": {"afoot": {"command": "/opt/other/tool", "args": []}}}'
     wish.file.write_text(text)
     with pytest.raises(FileError, match="not ours .*/opt/other/tool"):
-        install.plan(wish)
+        install.plan_install(wish)
     plan = undone(wish)
     assert "not ours" in plan.left["afoot"] and wish.file.read_text() == text
 
@@ -134,7 +135,7 @@ def test_an_entry_of_ours_at_an_old_path_is_brought_up_to_date(home: Path, progr
         "cursor": '{"mcpServers": {"afoot": {"command": "/old/afoot", "args": ["connect"], "note": 1}}}',
         "codex": '[mcp_servers.afoot]\ncommand = "/old/afoot" # mine\nargs = ["connect"]\nnote = 1\n',
     }.items():
-        wish = Wish(HOSTS[name], "user", home)
+        wish = InstallRequest(HOSTS[name], "user", home)
         wish.file.parent.mkdir()
         wish.file.write_text(text)
         installed(wish)
@@ -144,17 +145,17 @@ def test_an_entry_of_ours_at_an_old_path_is_brought_up_to_date(home: Path, progr
 def test_a_server_that_two_hosts_have_is_adopted_once(home: Path) -> None:
     """U2: another one of the same name gets another name; undo of one host leaves what the other needs."""
     same = {"command": "same", "env": {"TOKEN": "hush"}}
-    wishes = [Wish(HOSTS[name], "user", home) for name in ("cursor", "windsurf", "claude-desktop")]
+    wishes = [InstallRequest(HOSTS[name], "user", home) for name in ("cursor", "windsurf", "claude-desktop")]
     for wish, server in zip(wishes, [same, same, {"command": "other"}], strict=True):
         wish.file.parent.mkdir(parents=True)
         wish.file.write_text(json.dumps({"mcpServers": {"one": server}}))
     servers = [installed(wish, is_adopting=True).moved[0].server for wish in wishes]
     assert servers == ["one", "one", "one-claude-desktop"]
-    assert secrets.every() == {"ONE_TOKEN": "hush"}
+    assert secrets.read_all() == {"ONE_TOKEN": "hush"}
     undone(wishes[0])
-    assert set(tables()) == {"one", "one-claude-desktop"} and secrets.lookup("ONE_TOKEN") == "hush"
+    assert set(tables()) == {"one", "one-claude-desktop"} and secrets.read_all().get("ONE_TOKEN") == "hush"
     undone(wishes[1])
-    assert set(tables()) == {"one-claude-desktop"} and secrets.lookup("ONE_TOKEN") is None
+    assert set(tables()) == {"one-claude-desktop"} and secrets.read_all().get("ONE_TOKEN") is None
 
 
 def test_if_the_hosts_file_cannot_be_written_nothing_is_changed(
@@ -162,18 +163,18 @@ def test_if_the_hosts_file_cannot_be_written_nothing_is_changed(
 ) -> None:
     """U2: afoot.toml, secrets and record are as they were."""
     wish = placed(SAMPLES[3])
-    plan = install.plan(wish, is_adopting=True)
+    plan = install.plan_install(wish, is_adopting=True)
     wish.file.write_text("{}")
     with pytest.raises(FileError, match="changed meanwhile"):
-        put_in(plan)
+        plan.apply_install()
     assert wish.file.read_text() == "{}"
-    assert (config_text(), secrets.every(), record.every()) == ("", {}, {})
+    assert (config_text(), secrets.read_all(), record.read_records()) == ("", {}, {})
 
 
 def test_a_host_without_project_files_says_so(home: Path) -> None:
     """U2: Claude Desktop and Windsurf have none."""
     with pytest.raises(Exception, match="no file for a project"):
-        install.plan(Wish(HOSTS["windsurf"], "project", home))
+        install.plan_install(InstallRequest(HOSTS["windsurf"], "project", home))
 
 
 def test_a_project_server_is_started_in_its_project(home: Path) -> None:
@@ -199,7 +200,7 @@ def test_the_way_of_each_server_is_kept(home: Path) -> None:
     assert "auth" not in found["github"]
     assert found["github-gemini"]["headers"] == {"Authorization": "Bearer ${GITHUB_PAT}"}
     assert found["github-gemini"]["ceiling_s"] == 600
-    assert secrets.lookup("MEMORY_TEMPLATE") == "hush-${not-a-variable}"
+    assert secrets.read_all().get("MEMORY_TEMPLATE") == "hush-${not-a-variable}"
     assert found["filesystem"]["args"][-1] == "${PROJECTS:-/data/ada}"
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from afoot import config
-from afoot.hosts import install, record, secrets
+from afoot.config import settings
+from afoot.hosts import install, secrets
+from afoot.hosts import plan as record
 from tests.hosts.conftest import placed
-from tests.hosts.sample import NAMES, SAMPLES, Sample
-from tests.hosts.steps import config_text, installed, read, tables, undone
+from tests.hosts.install_steps import config_text, installed, read, tables, undone
+from tests.hosts.sample_files import NAMES, SAMPLES, Sample
 
 every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)
 
@@ -22,7 +23,7 @@ def test_undo_gives_the_same_bytes(sample: Sample, is_adopting: bool) -> None:
     installed(wish, is_adopting=is_adopting)
     undone(wish)
     assert wish.file.read_bytes() == sample.data
-    assert record.every() == {} and secrets.every() == {}
+    assert record.read_records() == {} and secrets.read_all() == {}
     assert config_text() == ""
 
 
@@ -44,7 +45,7 @@ def test_undo_after_other_edits_keeps_them(sample: Sample, is_adopting: bool) ->
     after = read(wish)
     assert after[wish.host.key].pop("new") == {"command": "new"}
     assert after == before and "mine\n" in wish.file.read_text()
-    assert config_text() == "" and secrets.every() == {}
+    assert config_text() == "" and secrets.read_all() == {}
 
 
 def test_adopted_servers_come_back_in_their_order(home: Path) -> None:
@@ -62,7 +63,7 @@ def test_without_a_record_only_the_entry_is_removed_and_it_says_so(home: Path) -
     """U2: the state folder was lost."""
     wish = placed(SAMPLES[3])
     installed(wish, is_adopting=True)
-    (config.home() / "hosts.json").unlink()
+    (settings.home() / "hosts.json").unlink()
     plan = undone(wish)
     assert any("no record" in note for note in plan.notes)
     assert read(wish)["mcpServers"].keys() == SAMPLES[3].left.keys()

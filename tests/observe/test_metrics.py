@@ -6,8 +6,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from afoot.core.facts import Answer, Answered, Asked, Failure, Finished, Question, Started
-from afoot.observe.metrics import MOST_TOOLS, OTHER, Metrics
-from tests.observe.noted import Noted
+from afoot.observe.metrics import MAX_TOOLS, OTHER, Metrics
+from tests.observe.sample_calls import Noted, Requests
 
 
 class Kept:
@@ -29,15 +29,16 @@ class Kept:
 def busy() -> Kept:
     """What is kept of a call that had something of everything."""
     kept, noted = Kept(), Noted("files")
-    kept.metrics.opened(noted.pulse)
+    kept.metrics.opened(noted.notes)
     noted.facts(Started(101.0)).reads((103.0, 1, 9))
     noted.live.heard = 119.0
-    noted.pulse.look(120.0)
+    noted.notes.look(120.0)
     noted.facts(Asked(121.0, Question("q", "k", "form")), Answered(126.0, "q", Answer()))
     noted.facts(Finished(130.0, "failed", failure=Failure("no", "validation")))
-    noted.live.series.repaired, noted.pulse.late = 3, 2
-    kept.metrics.finished(noted.pulse)
-    kept.metrics.ended(noted.pulse)
+    noted.live.caller_requests = Requests(repaired=3)
+    noted.notes.late = 2
+    kept.metrics.finished(noted.notes)
+    kept.metrics.ended(noted.notes)
     return kept
 
 
@@ -80,7 +81,7 @@ def test_the_processor_time_of_an_isolated_call_is_told() -> None:
     """G1, V3: so that a backend can show what costs."""
     kept, noted = Kept(), Noted()
     noted.facts(Started(101.0), Finished(102.0, "ok", cpu_s=0.75))
-    kept.metrics.ended(noted.pulse)
+    kept.metrics.ended(noted.notes)
     [point] = kept.read()["afoot.call.cpu"]
     assert point.sum == 0.75
 
@@ -89,24 +90,24 @@ def test_a_silent_call_adds_its_duration_alone() -> None:
     """V3: what never reports has no first report and no gap."""
     kept, noted = Kept(), Noted()
     noted.facts(Started(101.0), Finished(102.0, "ok"))
-    kept.metrics.ended(noted.pulse)
+    kept.metrics.ended(noted.notes)
     assert set(kept.read()) == {"mcp.server.operation.duration"}
 
 
 def test_tools_without_end_are_counted_together_from_some_number_on() -> None:
     """V3: a page that registers a tool a second does not break the backend."""
     kept = Kept()
-    for number in range(MOST_TOOLS + 50):
+    for number in range(MAX_TOOLS + 50):
         noted = Noted()
         noted.call.opened = type(noted.call.opened)(
             100.0, f"tool{number}", "browser", "local", noted.call.arguments
         )
-        kept.metrics.opened(noted.pulse)
+        kept.metrics.opened(noted.notes)
         noted.facts(Finished(101.0, "ok"))
-        kept.metrics.finished(noted.pulse)
-        kept.metrics.ended(noted.pulse)
+        kept.metrics.finished(noted.notes)
+        kept.metrics.ended(noted.notes)
     points = kept.read()["mcp.server.operation.duration"]
     rest = [point for point in points if point.attributes["gen_ai.tool.name"] == OTHER]
-    assert len(points) == MOST_TOOLS + 1
+    assert len(points) == MAX_TOOLS + 1
     assert [point.count for point in rest] == [50]
     assert all(point.value == 0 for point in kept.read()["afoot.calls.active"])

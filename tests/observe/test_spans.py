@@ -1,7 +1,7 @@
 """Spans of calls by the conventions for MCP: names, kinds, parents, attributes, and nothing that was said."""
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_tra
 from afoot.core import trace
 from afoot.core.facts import Failure, Finished, Result, Started, Trace
 from afoot.observe.spans import Spans
-from tests.observe.noted import ID, Noted
+from tests.observe.sample_calls import ID, Noted, Requests
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SECRET = "hunter2"
@@ -22,7 +22,7 @@ def exported(noted: Noted) -> list[ReadableSpan]:
     """The spans of a call as an exporter gets them."""
     kept = InMemorySpanExporter()
     processor = SimpleSpanProcessor(kept)
-    for span in Spans(Resource({"service.name": "test"}), InstrumentationScope("test")).of(noted.pulse):
+    for span in Spans(Resource({"service.name": "test"}), InstrumentationScope("test")).of(noted.notes):
         processor.on_end(span)
     return list(kept.get_finished_spans())
 
@@ -30,7 +30,7 @@ def exported(noted: Noted) -> list[ReadableSpan]:
 def test_a_call_is_a_server_span_below_its_callers() -> None:
     """V3: the name, the kind and the attributes that the conventions want; the parent from `_meta`."""
     noted = Noted(trace=Trace(PARENT, "a=1")).facts(Started(101.0), Finished(103.5, "ok"))
-    noted.live.request = 7, "2026-07-28"
+    noted.live.caller_requests = Requests((7, "2026-07-28", UNSET))
     (span,) = exported(noted)
     assert (span.name, span.kind, span.status.status_code) == (
         "tools/call export",
@@ -56,9 +56,32 @@ def test_a_call_is_a_server_span_below_its_callers() -> None:
     assert "error.type" not in span.attributes and "mcp.session.id" not in span.attributes
 
 
+def test_a_span_says_how_the_request_came_and_what_it_cost() -> None:
+    """V3: transport, progress token, number of arguments and processor time; what is unknown is left out."""
+    arguments = Raw(b'{"a":{"b":1},"password":"hunter2"}')
+    noted = Noted(caller="stdio", arguments=arguments)
+    noted.facts(Started(101.0), Finished(103.5, "ok", cpu_s=1.5))
+    noted.live.caller_requests = Requests((7, "2025-11-25", "tok-1"))
+    (span,) = exported(noted)
+    wanted = {
+        "network.transport": "pipe",
+        "afoot.progress_token": "tok-1",
+        "afoot.argument_count": 2,
+        "afoot.cpu_s": 1.5,
+    }
+    assert span.attributes is not None
+    assert {key: span.attributes.get(key) for key in wanted} == wanted
+    plain = Noted().facts(Started(101.0), Finished(103.5, "ok"))
+    plain.live.caller_requests = Requests((7, "2026-07-28", UNSET))
+    (span,) = exported(plain)
+    assert span.attributes is not None and span.attributes["network.transport"] == "tcp"
+    assert span.attributes["afoot.argument_count"] == 0
+    assert not {"afoot.progress_token", "afoot.cpu_s"} & set(span.attributes)
+
+
 def test_a_call_to_another_server_has_a_client_span_for_each_attempt() -> None:
     """V3: below the call's own, under the name that the server knows, with the id that it was sent."""
-    noted = Noted("files", trace.HERE).facts(
+    noted = Noted("files", trace.NEW_TRACE).facts(
         Started(101.0), Started(105.0, 2, why="it died"), Finished(107.0, "ok")
     )
     own, first, second = exported(noted)
@@ -67,7 +90,7 @@ def test_a_call_to_another_server_has_a_client_span_for_each_attempt() -> None:
         assert (span.name, span.kind) == ("tools/call inner_export", SpanKind.CLIENT)
         assert span.context is not None and span.parent is not None
         assert span.parent.span_id == own.context.span_id
-        sent = trace.onward(noted.call, number, spans=True)["traceparent"]
+        sent = trace.outgoing_trace(noted.call, number, spans=True)["traceparent"]
         assert sent.split("-")[1:3] == [
             format_trace_id(span.context.trace_id),
             format_span_id(span.context.span_id),

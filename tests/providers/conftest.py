@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from afoot.fake_clock import run
-from afoot.providers import capture
+from afoot.providers.functions import output_capture
+from afoot.testing import run
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,4 +25,4 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def no_capture_left() -> Iterator[None]:
     """A test that ran a tool listens to this test's streams; the next one has its own."""
     yield
-    capture.uninstall()
+    output_capture.uninstall()

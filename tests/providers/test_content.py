@@ -6,8 +6,8 @@ import pathlib
 import pytest
 
 from afoot.errors import ToolError
-from afoot.providers.content import Content, Partial, content_of, joined
-from tests.providers.double import decoded
+from afoot.providers.content import Content, Partial, content_of, join_content
+from tests.providers.fake_run import decoded
 
 
 def test_every_kind_of_content_has_its_shape() -> None:
@@ -62,7 +62,7 @@ def test_what_cannot_be_encoded_is_said_clearly() -> None:
 def test_partials_joined_are_one_stream() -> None:
     """P11: texts next to each other become one, other content stays where it was."""
     parts = [Partial("Hel"), Partial("lo"), Partial(Content.link("u:1", "l")), Partial("!")]
-    assert decoded(joined(content_of(part.content) for part in parts)) == [
+    assert decoded(join_content(content_of(part.content) for part in parts)) == [
         {"type": "text", "text": "Hello"},
         {"type": "resource_link", "uri": "u:1", "name": "l"},
         {"type": "text", "text": "!"},

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.gateway import Gateway, serving
-from tests.serve.api import Api
+from tests.serve.api_client import Api
 
 
 @pytest.fixture(scope="module")

@@ -4,17 +4,16 @@ import asyncio
 
 import pytest
 
+from afoot.config.tables import Server
 from afoot.core.facts import Limits
-from afoot.providers.known import Known
-from afoot.providers.listed import Listed
-from afoot.providers.roster import Roster, Wanted
-from afoot.providers.servers import Servers
-from afoot.serve.sessions import caller_of
-from afoot.serve.site import Site
-from afoot.tables import Server
-from tests.providers.lines import Pretend
-from tests.serve.double import TOKEN, faked, nap, site_of
-from tests.serve.wires import Web, modern, older
+from afoot.providers.upstream.managed_server import ManagedServer
+from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry
+from afoot.providers.upstream.servers import Servers
+from afoot.serve.mcp.sessions_2025 import session_caller
+from afoot.serve.shared import GatewayState
+from tests.providers.upstream.fake_connection import Pretend
+from tests.serve.fake_gateway import TOKEN, faked, nap, site_of
+from tests.serve.raw_transports import Web, modern, older
 
 NAME = "connect-" + "b" * 32
 CALLER = NAME.replace("-", ":")
@@ -25,13 +24,13 @@ LISTEN = modern("subscriptions/listen", {"notifications": {}}, "presence")
 class Behind:
     """A server behind a site, and the callers whose connections it was told to close."""
 
-    def __init__(self, site: Site, *, per_caller: bool = True) -> None:
+    def __init__(self, gateway: GatewayState, *, per_caller: bool = True) -> None:
         self._lines: list[Pretend] = []
-        site.servers = Servers(site.engine.catalog, Limits(), Known(None), self._make)
+        gateway.servers = Servers(gateway.engine.catalog, Limits(), KnownServers(None), self._make)
         server = Server(command="x", per_caller=per_caller)
-        site.servers.follow(Roster({"s": Wanted(server, "a file")}))
+        gateway.servers.follow(Roster({"s": ServerEntry(server, "a file")}))
 
-    def _make(self, listed: Listed, wanted: Wanted, limits: Limits) -> Pretend:
+    def _make(self, listed: ManagedServer, wanted: ServerEntry, limits: Limits) -> Pretend:
         self._lines.append(Pretend(listed.name, wanted.server, limits))
         return self._lines[-1]
 
@@ -45,9 +44,9 @@ class Behind:
 @pytest.mark.parametrize("per_caller", [True, False])
 async def test_a_bridge_is_there_as_long_as_its_stream(per_caller: bool) -> None:
     """U1: two streams of one bridge are one caller."""
-    async with site_of(nap) as site:
-        server = Behind(site, per_caller=per_caller)
-        web = Web(site)
+    async with site_of(nap) as gateway:
+        server = Behind(gateway, per_caller=per_caller)
+        web = Web(gateway)
         first, second = web.post(LISTEN, **KNOWN), web.post(LISTEN, **KNOWN)
         await asyncio.sleep(1)
         first.leave()
@@ -61,9 +60,9 @@ async def test_a_bridge_is_there_as_long_as_its_stream(per_caller: bool) -> None
 @faked
 async def test_a_caller_of_the_handshake_era_is_there_as_long_as_its_session() -> None:
     """U1, X3: its calls run on after it, on the connections that they have."""
-    async with site_of(nap) as site:
-        server = Behind(site)
-        web = Web(site)
+    async with site_of(nap) as gateway:
+        server = Behind(gateway)
+        web = Web(gateway)
         await web.shake_hands()
         web.post(older())
         await asyncio.sleep(1)
@@ -71,17 +70,17 @@ async def test_a_caller_of_the_handshake_era_is_there_as_long_as_its_session() -
         await asyncio.sleep(5)
         assert server.forgotten == []
         await asyncio.sleep(10)
-        assert server.forgotten == [caller_of(web.session)]
+        assert server.forgotten == [session_caller(web.session)]
 
 
 @faked
 async def test_a_bridge_that_comes_back_keeps_what_is_its_own() -> None:
     """U1: it was only seen to go."""
-    async with site_of(nap) as site:
-        server = Behind(site)
-        callers = site.callers
-        with callers.present(CALLER, site.servers):
-            callers.left(CALLER, site.servers)
+    async with site_of(nap) as gateway:
+        server = Behind(gateway)
+        callers = gateway.callers
+        with callers.present(CALLER, gateway.servers):
+            callers.left(CALLER, gateway.servers)
             await asyncio.sleep(1)
         assert server.forgotten == []
         await asyncio.sleep(1)

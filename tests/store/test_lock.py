@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from afoot.errors import StoreError
-from afoot.store.lock import StoreLock, StoreTaken
+from afoot.store.lock import StoreInUse, StoreLock
 
 HOLDER = """
 import sys, time
@@ -29,7 +29,7 @@ def test_a_second_gateway_is_told_who_has_the_store(tmp_path: Path) -> None:
     store = tmp_path / "history.db"
     with StoreLock(store) as lock:
         lock.announce("http://127.0.0.1:1")
-        with pytest.raises(StoreTaken, match=rf"process {os.getpid()} at http://127\.0\.0\.1:1") as caught:
+        with pytest.raises(StoreInUse, match=rf"process {os.getpid()} at http://127\.0\.0\.1:1") as caught:
             StoreLock(store).acquire()
         assert (caught.value.pid, caught.value.url) == (os.getpid(), "http://127.0.0.1:1")
 
@@ -38,7 +38,7 @@ def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
     """H1: two names of one file are one lock."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link.db").symlink_to(tmp_path / "real" / "history.db")
-    with StoreLock(tmp_path / "real" / "history.db"), pytest.raises(StoreTaken):
+    with StoreLock(tmp_path / "real" / "history.db"), pytest.raises(StoreInUse):
         StoreLock(tmp_path / "link.db").acquire()
 
 
@@ -49,13 +49,13 @@ def test_a_full_disk_is_no_reason_not_to_hold_it(tmp_path: Path, monkeypatch: py
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("afoot.store.lock.os.pwrite", full)
-    with StoreLock(tmp_path / "history.db"), pytest.raises(StoreTaken, match="just starting"):
+    with StoreLock(tmp_path / "history.db"), pytest.raises(StoreInUse, match="just starting"):
         StoreLock(tmp_path / "history.db").acquire()
 
 
 def test_a_holder_without_an_address_is_named_by_its_pid(tmp_path: Path) -> None:
     """H1: the address is known only after the port is."""
-    with StoreLock(tmp_path / "history.db"), pytest.raises(StoreTaken) as caught:
+    with StoreLock(tmp_path / "history.db"), pytest.raises(StoreInUse) as caught:
         StoreLock(tmp_path / "history.db").acquire()
     assert (caught.value.pid, caught.value.url) == (os.getpid(), None)
 
@@ -64,7 +64,7 @@ def test_a_holder_that_has_said_nothing_yet_is_just_starting(tmp_path: Path) -> 
     """H1: the moment between taking the lock and writing into it."""
     with StoreLock(tmp_path / "history.db"):
         (tmp_path / "history.db.lock").write_text("")
-        with pytest.raises(StoreTaken, match="just starting") as caught:
+        with pytest.raises(StoreInUse, match="just starting") as caught:
             StoreLock(tmp_path / "history.db").acquire()
     assert caught.value.pid is None
 
@@ -74,7 +74,7 @@ def test_a_shorter_address_leaves_nothing_of_the_longer(tmp_path: Path) -> None:
     with StoreLock(tmp_path / "history.db") as lock:
         lock.announce("http://127.0.0.1:23668/very/long")
         lock.announce("http://a")
-        with pytest.raises(StoreTaken) as caught:
+        with pytest.raises(StoreInUse) as caught:
             StoreLock(tmp_path / "history.db").acquire()
     assert caught.value.url == "http://a"
 
@@ -106,7 +106,7 @@ def test_kill_nine_gives_the_store_back(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(StoreTaken, match="23668") as caught:
+        with pytest.raises(StoreInUse, match="23668") as caught:
             StoreLock(store).acquire()
         assert caught.value.pid == holder.pid
         holder.send_signal(signal.SIGKILL)
@@ -120,7 +120,7 @@ def test_what_came_to_nothing_leaves_nothing(tmp_path: Path) -> None:
     for is_new in (True, False):
         with StoreLock(store) as lock:
             store.write_text("made")
-            lock.undo = lambda: True
+            lock.should_remove = lambda: True
         assert list(tmp_path.iterdir()) == ([] if is_new else [store])
         store.write_text("there")
 
@@ -137,7 +137,7 @@ def test_a_lock_that_was_taken_away_is_not_held(tmp_path: Path, monkeypatch: pyt
         return file
 
     monkeypatch.setattr("afoot.store.lock.os.open", late)
-    with StoreLock(store), pytest.raises(StoreTaken, match="--store"):
+    with StoreLock(store), pytest.raises(StoreInUse, match="--store"):
         StoreLock(store).acquire()
 
 

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from afoot.core.ports import Query
+from afoot.core.facts import Finished
+from afoot.core.ports import CallQuery
 from afoot.errors import StoreError
-from afoot.store.schema import PAGE, VERSION
+from afoot.store.schema import PAGE_BYTES, SCHEMA_VERSION
+from afoot.store.search import KEYED
 from afoot.store.sqlite import SqliteJournal
-from tests.store.sample import entries, opened, row, write
+from tests.store.sample_batches import entries, opened, row, write
 
 
 def mode(path: Path) -> int:
@@ -49,6 +52,9 @@ async def test_a_file_of_the_version_before_is_made_one_of_this(tmp_path: Path) 
         await write(journal, *entries("a", [opened()]), row("a"))
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP INDEX below")
+        db.execute("DROP INDEX keys")
+        db.execute("ALTER TABLE calls DROP COLUMN ran_s")
+        db.execute("ALTER TABLE calls DROP COLUMN key")
         db.execute("ALTER TABLE calls DROP COLUMN approved")
         db.execute("ALTER TABLE calls DROP COLUMN parent")
         db.execute("PRAGMA auto_vacuum = 0")
@@ -57,12 +63,52 @@ async def test_a_file_of_the_version_before_is_made_one_of_this(tmp_path: Path) 
         db.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
         db.commit()
     async with SqliteJournal(path) as journal:
-        assert [(one.id, one.approved) for one in await journal.find(Query())] == [("a", "")]
+        assert [(one.id, one.approved) for one in await journal.find(CallQuery())] == [("a", "")]
         assert len(await journal.facts("a")) == 1
     async with SqliteJournal(path) as journal:
-        assert len(await journal.find(Query())) == 1
+        assert len(await journal.find(CallQuery())) == 1
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+
+
+async def test_keys_of_a_file_of_version_3_are_found(tmp_path: Path) -> None:
+    """D2: they stand in the first facts of its calls; a damaged one stops nobody."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        for name, at, key in (("a", 1.0, "k"), ("b", 2.0, "k"), ("c", 3.0, ""), ("d", 4.0, "d")):
+            first = replace(opened(at, b'{"key":"in the arguments"}'), key=key)
+            await write(journal, *entries(name, [first, Finished(at, "ok")]), row(name, at, key=key))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP INDEX keys")
+        db.execute("ALTER TABLE calls DROP COLUMN ran_s")
+        db.execute("ALTER TABLE calls DROP COLUMN key")
+        db.execute("UPDATE facts SET body = substr(body, 1, length(body) - 1) WHERE call = 'd'")
+        db.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
+        db.commit()
+    async with SqliteJournal(path) as journal:
+        assert [one.key for one in await journal.find(CallQuery())] == ["", "", "k", "k"]
+        assert await journal.keyed("local", "k") == "b"
+        assert await journal.keyed("local", "in the arguments") is None
+    with closing(sqlite3.connect(path)) as db:
+        [plan] = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + KEYED, ("local", "k"))]
+        assert (
+            "USING INDEX keys (caller=? AND key=?)" in plan
+            or "COVERING INDEX keys (caller=? AND key=?)" in plan
+        )
+
+
+async def test_a_row_of_version_4_ran_from_its_start_to_its_end(tmp_path: Path) -> None:
+    """P9: it does not tell how long people took; a call that never started did not run."""
+    path = tmp_path / "history.db"
+    async with SqliteJournal(path) as journal:
+        ran = replace(row("a"), started=2.0, finished=9.0)
+        await write(journal, *entries("a", [opened()]), ran, *entries("b", [opened()]), row("b", 2.0))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE calls DROP COLUMN ran_s")
+        db.execute("UPDATE meta SET value = '4' WHERE key = 'schema'")
+        db.commit()
+    async with SqliteJournal(path) as journal:
+        assert [one.ran_s for one in await journal.find(CallQuery())] == [None, 7.0]
 
 
 class Cramped(sqlite3.Connection):
@@ -134,7 +180,7 @@ async def test_a_file_of_a_newer_afoot_is_refused(tmp_path: Path) -> None:
         db.commit()
     said = await refused(path)
     assert "schema 99" in said
-    assert f"up to {VERSION}" in said
+    assert f"up to {SCHEMA_VERSION}" in said
 
 
 async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
@@ -143,8 +189,8 @@ async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     async with SqliteJournal(path) as journal:
         await write(journal, *(entry for n in range(500) for entry in entries(f"c{n}", [opened()])))
     with path.open("r+b") as file:
-        file.seek(PAGE)
-        file.write(os.urandom(PAGE * 20))
+        file.seek(PAGE_BYTES)
+        file.write(os.urandom(PAGE_BYTES * 20))
     with pytest.raises(StoreError, match=r"damaged|cannot be read"):
         async with SqliteJournal(path) as journal:
             await journal.since(0)

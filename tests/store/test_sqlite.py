@@ -25,10 +25,10 @@ from afoot.core.facts import (
     Sample,
     Started,
 )
-from afoot.core.ports import Batch, Query
+from afoot.core.ports import Batch, CallQuery
 from afoot.errors import StoreError
 from afoot.store.sqlite import SqliteJournal
-from tests.store.sample import EVERY_FACT, batch, entries, opened, row, write
+from tests.store.sample_batches import EVERY_FACT, batch, entries, opened, row, write
 
 HERE = Path(__file__).parents[2]
 LARGE = b'"' + b"x" * 100_000 + b'"'
@@ -44,7 +44,7 @@ async def test_everything_is_there_after_opening_again(tmp_path: Path) -> None:
     async with SqliteJournal(path) as journal:
         assert (journal.epoch, journal.position) == (epoch, position)
         assert await journal.facts("a") == entries("a", EVERY_FACT)
-        assert await journal.find(Query()) == [row("a")]
+        assert await journal.find(CallQuery()) == [row("a")]
         assert await journal.unfinished() == ["b"]
         await write(journal, *entries("b", [Started(2.0)], 2))
         assert [pos for pos, _ in await journal.since(position)] == [position + 1]
@@ -59,7 +59,7 @@ async def test_a_new_file_has_a_new_epoch(tmp_path: Path) -> None:
 WRITER = """
 import asyncio, sys
 from afoot.store.sqlite import SqliteJournal
-from tests.store.sample import batch, entries, opened
+from tests.store.sample_batches import batch, entries, opened
 async def main():
     async with SqliteJournal(sys.argv[1], sys.argv[2]) as journal:
         n = 0
@@ -222,9 +222,9 @@ async def test_half_a_character_spoils_no_batch(tmp_path: Path) -> None:
         clean = Asked(1.0, Question("q", "k", "form", "a?b", Raw(b'{"x":"\xc3\xa9"}')))
         assert await journal.facts("a") == entries("a", [Logged(1.0, "?\u00e9"), clean])
         assert await journal.samples("a") == [Sample("a", 1, Reading(1.0, message="?"))]
-        assert await journal.find(Query(text="half")) == [row("a", message="half ?")]
+        assert await journal.find(CallQuery(text="half")) == [row("a", message="half ?")]
         with pytest.raises(StoreError, match="no valid Unicode"):
-            await journal.find(Query(text="\ud800"))
+            await journal.find(CallQuery(text="\ud800"))
 
 
 async def test_an_empty_value_makes_no_fact_unreadable(tmp_path: Path) -> None:
@@ -250,13 +250,13 @@ async def test_reads_do_not_run_on_the_loop(tmp_path: Path, monkeypatch: pytest.
     """H1: a long search holds up no call."""
     seen: list[str] = []
 
-    def found(db: sqlite3.Connection, query: Query) -> list[object]:
+    def found(db: sqlite3.Connection, query: CallQuery) -> list[object]:
         seen.append(threading.current_thread().name)
         return []
 
-    monkeypatch.setattr("afoot.store.search.found", found)
+    monkeypatch.setattr("afoot.store.search.find_rows", found)
     async with SqliteJournal(tmp_path / "history.db") as journal:
-        await journal.find(Query())
+        await journal.find(CallQuery())
     assert seen[0].startswith("afoot-read")
 
 

@@ -10,7 +10,7 @@ from tests.conformance.suite import node
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in HERE.glob("*.test.mjs")))
+@pytest.mark.parametrize("file", sorted(str(path.relative_to(HERE)) for path in HERE.rglob("*.test.mjs")))
 def test_what_needs_no_browser_holds_in_node(file: str) -> None:
     """V1: the parts of the console, each by itself; the names of Node's tests say what for."""
     command = [

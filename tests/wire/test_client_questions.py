@@ -6,8 +6,8 @@ import pytest
 from msgspec import Raw, json
 
 from afoot.core.facts import Answer, Question
-from afoot.wire import client_questions, client_reading
-from afoot.wire.client_reading import Wish
+from afoot.wire import client, client_reading
+from afoot.wire.client_reading import InputRequest
 from afoot.wire.jsonrpc import Fault
 
 
@@ -19,19 +19,23 @@ def raw(value: Any) -> Raw:
 @pytest.mark.parametrize(
     ("wish", "kind", "body"),
     [
-        (Wish("elicitation/create", raw({"message": "m", "requestedSchema": {"a": 1}})), "form", {"a": 1}),
         (
-            Wish("elicitation/create", raw({"message": "m", "mode": "url", "url": "https://x"})),
+            InputRequest("elicitation/create", raw({"message": "m", "requestedSchema": {"a": 1}})),
+            "form",
+            {"a": 1},
+        ),
+        (
+            InputRequest("elicitation/create", raw({"message": "m", "mode": "url", "url": "https://x"})),
             "url",
             "https://x",
         ),
-        (Wish("sampling/createMessage", raw({"maxTokens": 1})), "sample", {"maxTokens": 1}),
-        (Wish("roots/list"), "roots", None),
+        (InputRequest("sampling/createMessage", raw({"maxTokens": 1})), "sample", {"maxTokens": 1}),
+        (InputRequest("roots/list"), "roots", None),
     ],
 )
-def test_what_a_server_asks_becomes_a_question(wish: Wish, kind: str, body: object) -> None:
+def test_what_a_server_asks_becomes_a_question(wish: InputRequest, kind: str, body: object) -> None:
     """Q3: forms, pages, samples and roots."""
-    asked = client_questions.question(wish, "k", "operator")
+    asked = client.read_question(wish, "k", "operator")
     assert (asked.id, asked.key, asked.kind, asked.to) == ("", "k", kind, "operator")
     assert (json.decode(asked.body) if asked.body else None) == body
 
@@ -39,9 +43,9 @@ def test_what_a_server_asks_becomes_a_question(wish: Wish, kind: str, body: obje
 def test_a_question_of_another_kind_is_refused() -> None:
     """Q3: nobody is asked what nobody knows."""
     with pytest.raises(Fault, match="unknown method"):
-        client_questions.question(Wish("magic/do"), "k")
+        client.read_question(InputRequest("magic/do"), "k")
     with pytest.raises(Fault, match=r"params\.message"):
-        client_questions.question(Wish("elicitation/create", raw({"message": 5})), "k")
+        client.read_question(InputRequest("elicitation/create", raw({"message": 5})), "k")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,7 @@ def test_an_answer_goes_back_in_the_form_its_question_wants(
 ) -> None:
     """Q2: accept, decline and cancel; where there is no such word, an error says no."""
     try:
-        given = client_questions.answered(Question("", "k", kind), answer)
+        given = client.answer_result(Question("", "k", kind), answer)
         assert json.decode(json.encode(given)) == result
     except Fault as fault:
         assert fault.code == result
@@ -82,7 +86,7 @@ def test_an_answer_goes_back_in_the_form_its_question_wants(
 )
 def test_an_error_of_the_protocol_has_a_category(code: int, category: str) -> None:
     """E1: and names the server."""
-    error = client_questions.tool_error(Fault(code, "no"), "files")
+    error = client.as_tool_error(Fault(code, "no"), "files")
     assert (error.category, error.code, error.message) == (category, str(code), "server files: no")
 
 
@@ -96,8 +100,8 @@ def test_an_error_of_an_afoot_behind_us_keeps_its_words() -> None:
         "isError": True,
         "_meta": meta,
     }
-    error = client_questions.told_error(client_reading.outcome(raw(result)))
+    error = client.reported_tool_error(client_reading.read_result(raw(result)))
     assert error is not None
     found = (error.message, error.category, error.code, error.retryable, error.retry_after)
     assert found == ("too fast", "rate_limit", "slow", True, 4)
-    assert client_questions.told_error(client_reading.outcome(raw({**result, "isError": False}))) is None
+    assert client.reported_tool_error(client_reading.read_result(raw({**result, "isError": False}))) is None

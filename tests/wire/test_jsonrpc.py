@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types.jsonrpc import JSONRPCError
 
-from afoot.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Fault, params, read
-from afoot.wire.messages import error
+from afoot.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Fault, read, read_params
+from afoot.wire.results import error_response
 
 
 class Wanted(msgspec.Struct):
@@ -32,7 +32,7 @@ def test_a_request_keeps_its_id_as_it_was(request_id: int | str) -> None:
     """T1: strings and integers of any size, unchanged."""
     message = read(msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "x"}))
     assert message.is_request and message.id == request_id and type(message.id) is type(request_id)
-    answered = msgspec.json.decode(error(Fault(INVALID_REQUEST, "no"), request_id))
+    answered = msgspec.json.decode(error_response(Fault(INVALID_REQUEST, "no"), request_id))
     assert answered["id"] == request_id
 
 
@@ -89,7 +89,7 @@ def test_a_wrong_envelope_names_the_field_and_echoes_the_id(
     fault = fault_of(body)
     assert (fault.code, fault.id) == (INVALID_REQUEST, request_id)
     assert fault.message.startswith(f"{field}:")
-    JSONRPCError.model_validate_json(error(fault))
+    JSONRPCError.model_validate_json(error_response(fault))
 
 
 @pytest.mark.parametrize("body", [b"[]", b'  [{"jsonrpc":"2.0","id":1,"method":"x"}]'])
@@ -113,14 +113,14 @@ def test_wrong_params_name_the_field(sent: bytes, told: str) -> None:
     """Bad input: wrong types, with the path to them."""
     message = read(b'{"jsonrpc":"2.0","id":7,"method":"x","params":' + sent + b"}")
     with pytest.raises(Fault) as caught:
-        params(message, DECODER)
+        read_params(message, DECODER)
     assert (caught.value.code, caught.value.message, caught.value.id) == (INVALID_PARAMS, told, 7)
 
 
 def test_missing_params_are_an_empty_object() -> None:
     """Deliver 2: so that the missing field is named."""
     with pytest.raises(Fault, match=r"params\.name: missing"):
-        params(read(b'{"jsonrpc":"2.0","id":7,"method":"x"}'), DECODER)
+        read_params(read(b'{"jsonrpc":"2.0","id":7,"method":"x"}'), DECODER)
 
 
 @given(st.binary(max_size=200))
@@ -149,10 +149,10 @@ def test_no_json_makes_the_reader_fail_in_its_own_way(message: dict[str, object]
         return
     try:
         found = read(body)
-        params(found, DECODER)
+        read_params(found, DECODER)
     except Fault as fault:
         assert fault.code in (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
-        JSONRPCError.model_validate_json(error(fault))
+        JSONRPCError.model_validate_json(error_response(fault))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from msgspec import UNSET, Raw
 from afoot.core.facts import Question
 from afoot.wire import mcp_2025
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, read
-from afoot.wire.messages import Capabilities
-from afoot.wire.shelf import capabilities
+from afoot.wire.resources import server_capabilities
+from afoot.wire.results import Capabilities
 
 INFO = Raw(b'{"name":"afoot","version":"0.1.0"}')
 versions = pytest.mark.parametrize("version", mcp_2025.VERSIONS)
@@ -32,9 +32,11 @@ def told(frame: bytes) -> dict[str, Any]:
 @versions
 def test_the_welcome_fits_the_version_that_was_asked_for(version: str) -> None:
     """Deliver 2: 2024-11-05 to 2025-11-25."""
-    hello = mcp_2025.read_hello(message("initialize", protocolVersion=version, capabilities={}))
+    hello = mcp_2025.read_initialize(message("initialize", protocolVersion=version, capabilities={}))
     result = told(
-        mcp_2025.welcome(1, hello, INFO, "be kind", capabilities(subscribe=True, completions=True))
+        mcp_2025.initialize_result(
+            1, hello, INFO, "be kind", server_capabilities(subscribe=True, completions=True)
+        )
     )["result"]
     parse_server_result("initialize", version, result)
     assert result["protocolVersion"] == version and "resultType" not in result
@@ -43,7 +45,7 @@ def test_the_welcome_fits_the_version_that_was_asked_for(version: str) -> None:
 @pytest.mark.parametrize("asked", ["2026-07-28", "1999-01-01", ""])
 def test_an_unknown_version_gets_our_newest_of_this_era(asked: str) -> None:
     """Deliver 2: the client decides whether that will do."""
-    assert mcp_2025.read_hello(message("initialize", protocolVersion=asked)).version == "2025-11-25"
+    assert mcp_2025.read_initialize(message("initialize", protocolVersion=asked)).version == "2025-11-25"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_an_unknown_version_gets_our_newest_of_this_era(asked: str) -> None:
 def test_a_wrong_hello_names_the_field(params: dict[str, Any], field: str) -> None:
     """Bad input: -32602."""
     with pytest.raises(Fault) as caught:
-        mcp_2025.read_hello(message("initialize", **params))
+        mcp_2025.read_initialize(message("initialize", **params))
     assert caught.value.code == INVALID_PARAMS and caught.value.message.startswith(field)
 
 
@@ -122,7 +124,7 @@ def test_a_cancel_names_its_request() -> None:
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
 def test_a_question_is_a_request_that_fits_the_official_types(question: Question, version: str) -> None:
     """Q1: a nested request."""
-    asked = told(mcp_2025.ask("afoot-1", question))
+    asked = told(mcp_2025.question_request("afoot-1", question))
     parse_server_request(asked["method"], version, asked["params"])
     assert asked["id"] == "afoot-1" and "mode" not in asked["params"]
 
@@ -130,8 +132,8 @@ def test_a_question_is_a_request_that_fits_the_official_types(question: Question
 @versions
 def test_notices_fit_the_official_types(version: str) -> None:
     """A5, U5: withdrawn questions and changed lists."""
-    changed = [mcp_2025.changed(kind) for kind in ("tools", "prompts", "resources")]
-    changed.append(mcp_2025.changed("resource", "file:///a"))
-    for frame in (mcp_2025.withdrawn("afoot-1", "answered by operator"), *changed):
+    changed = [mcp_2025.changed_notification(kind) for kind in ("tools", "prompts", "resources")]
+    changed.append(mcp_2025.changed_notification("resource", "file:///a"))
+    for frame in (mcp_2025.cancel_notification("afoot-1", "answered by operator"), *changed):
         sent = told(frame)
         parse_server_notification(sent["method"], version, sent["params"])

@@ -1,1 +1,1 @@
-"""The bridge from a host's pipe to the running gateway: finds or starts it, carries messages, outlives it."""
+"""The bridge between a host's pipe and the gateway: it finds or starts the gateway, and carries messages."""

@@ -1,4 +1,4 @@
-"""As much of an HTTP/1.1 client as a bridge needs: one connection a request, an answer read as it comes."""
+"""A small HTTP/1.1 client for the bridge: one connection a request, the response read as it comes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -7,20 +7,20 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 CONNECT_S = 5.0
-CHUNK = 1 << 16
-HEAD = 1 << 16  # the longest head
+CHUNK_BYTES = 1 << 16
+MAX_HEAD_BYTES = 1 << 16
 
 
 class Unreachable(Exception):
     """Nobody listens there; nothing was sent."""
 
 
-class Broken(Exception):
-    """The connection broke before the answer was whole."""
+class BrokenConnection(Exception):
+    """The connection broke before the response was complete."""
 
 
-class Target(Struct, frozen=True):
-    """Where requests go."""
+class HttpTarget(Struct, frozen=True):
+    """The address of the gateway's MCP endpoint."""
 
     host: str
     port: int
@@ -33,18 +33,18 @@ class Target(Struct, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def target(url: str) -> Target:
+def parse_target(url: str) -> HttpTarget:
     """The target that a URL names; raises ValueError."""
     parts = urlsplit(url if "://" in url else f"http://{url}")
     tls = parts.scheme == "https"
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError(f"{url!r} is no address; it looks like http://127.0.0.1:23668")
     path = parts.path if parts.path.strip("/") else "/mcp"
-    return Target(parts.hostname, parts.port or (443 if tls else 80), path, tls)
+    return HttpTarget(parts.hostname, parts.port or (443 if tls else 80), path, tls)
 
 
-class Answer:
-    """The answer to one request; its connection lives until `close`."""
+class GatewayResponse:
+    """The response to one request; its connection stays open until `close`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -53,34 +53,34 @@ class Answer:
         self.headers: dict[str, str] = {}
 
     def close(self) -> None:
-        """Leave; what was sent is still delivered."""
+        """Close the connection; what was sent is still delivered."""
         self._writer.close()
 
     async def messages(self) -> AsyncIterator[list[bytes]]:
         """Messages as they come, each as one line: the only one of a JSON body, or the events of a stream."""
         if self.headers.get("content-type", "").startswith("text/event-stream"):
-            events = Events()
+            events = EventData()
             async for chunk in self._chunks():
                 if found := events.feed(chunk):
                     yield found
         elif body := await self.body():
-            yield [body.replace(b"\r", b" ").replace(b"\n", b" ")]  # in JSON these stand only between tokens
+            yield [body.replace(b"\r", b" ").replace(b"\n", b" ")]  # in JSON they occur only between tokens
 
     async def body(self) -> bytes:
-        """The whole body; raises Broken."""
+        """The complete body; raises BrokenConnection."""
         return b"".join([chunk async for chunk in self._chunks()])
 
-    async def head(self) -> None:
+    async def read_head(self) -> None:
         """Read status and headers; raises Broken."""
         try:
-            while self.status < 200:  # what comes before the answer itself is only politeness
+            while self.status < 200:  # informational responses come before the final one
                 text = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 first, *rest = text[:-4].split("\r\n")
                 self.status = int(first.split(" ", 2)[1])
                 pairs = (line.partition(":") for line in rest)
                 self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         except (OSError, EOFError, asyncio.LimitOverrunError, ValueError, IndexError) as error:
-            raise Broken(str(error) or type(error).__name__) from None
+            raise BrokenConnection(str(error) or type(error).__name__) from None
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         try:
@@ -93,30 +93,35 @@ class Answer:
                 async for piece in self._exactly(int(self.headers["content-length"])):
                     yield piece
             elif self.status != 204:
-                while piece := await self._reader.read(CHUNK):
+                while piece := await self._reader.read(CHUNK_BYTES):
                     yield piece
         except (OSError, EOFError, asyncio.LimitOverrunError, ValueError) as error:
-            raise Broken(str(error) or type(error).__name__) from None
+            raise BrokenConnection(str(error) or type(error).__name__) from None
 
     async def _exactly(self, size: int) -> AsyncIterator[bytes]:
         while size:
-            piece = await self._reader.read(min(size, CHUNK))
+            piece = await self._reader.read(min(size, CHUNK_BYTES))
             if not piece:
                 raise EOFError("the connection was closed")
             size -= len(piece)
             yield piece
 
 
-async def ask(to: Target, method: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
-    """Send a request and read the answer's head; raises Unreachable, Broken. The caller closes the answer."""
+async def send_request(
+    to: HttpTarget, method: str, headers: Mapping[str, str], body: bytes = b""
+) -> GatewayResponse:
+    """Send a request and read the response's head; raises Unreachable, BrokenConnection.
+
+    The caller closes it.
+    """
     try:
         async with asyncio.timeout(CONNECT_S):
             reader, writer = await asyncio.open_connection(
-                to.host, to.port, limit=HEAD, ssl=True if to.tls else None
+                to.host, to.port, limit=MAX_HEAD_BYTES, ssl=True if to.tls else None
             )
     except OSError as error:
         raise Unreachable(str(error) or "it does not answer") from None
-    answer = Answer(reader, writer)
+    answer = GatewayResponse(reader, writer)
     try:
         lines = [f"{method} {to.path} HTTP/1.1", f"host: {to.netloc}", "connection: close"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -124,18 +129,18 @@ async def ask(to: Target, method: str, headers: Mapping[str, str], body: bytes =
             lines.append(f"content-length: {len(body)}")
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         await writer.drain()
-        await answer.head()
+        await answer.read_head()
     except OSError as error:
         answer.close()
-        raise Broken(str(error) or type(error).__name__) from None
+        raise BrokenConnection(str(error) or type(error).__name__) from None
     except BaseException:
         answer.close()
         raise
     return answer
 
 
-class Events:
-    """Bytes of an event stream in, the data of its events out; a long event is looked through once."""
+class EventData:
+    """Extracts the data of server-sent events from bytes; a long event is scanned only once."""
 
     def __init__(self) -> None:
         self._held = bytearray()

@@ -1,49 +1,50 @@
-"""A request of the client that is not answered yet, and what its frames tell of it."""
+"""`BridgeRequest`: an open request of the client, and its answer if no gateway gives one."""
 
 import asyncio
 
 from msgspec import Struct, UnsetType, field, json
 
-from afoot.bridge.link import name_of
-from afoot.bridge.losses import lost, unreached
-from afoot.wire.jsonrpc import ENVELOPE, INTERNAL_ERROR, Envelope, Fault, Id
-from afoot.wire.messages import encode, error
+from afoot.bridge.connection import mcp_name
+from afoot.wire.jsonrpc import ENVELOPE_DECODER, INTERNAL_ERROR, Envelope, Fault, Id
+from afoot.wire.results import ErrorMeta, Response, encode, error_response
 
-_WITHDRAWN = "notifications/cancelled"
-_SAFE = frozenset(
+LOST = -32000  # official clients use it for a closed connection
+
+_CANCELLED = "notifications/cancelled"
+_REPEATABLE = frozenset(
     "initialize ping server/discover tools/list prompts/list resources/list resources/templates/list".split()
 )
 
 
-class _Meta(Struct):
+class _CallMeta(Struct):
     call: str = field(name="dev.afoot/call", default="")
 
 
-class _Progress(Struct):
-    meta: _Meta = field(name="_meta", default_factory=_Meta)
+class _ProgressParams(Struct):
+    meta: _CallMeta = field(name="_meta", default_factory=_CallMeta)
 
 
-class _Retry(Struct):
+class _RetryParams(Struct):
     requestState: str = ""
 
 
-_progress = json.Decoder(_Progress)
+_progress_decoder = json.Decoder(_ProgressParams)
 
 
-class Pending:
-    """One request on its way."""
+class BridgeRequest:
+    """One request between the client and the gateway."""
 
     def __init__(self, line: bytes, message: Envelope, *, modern: bool) -> None:
         assert isinstance(message.id, int | str)
         self.line = line
         self.id: Id = message.id
         self.method = str(message.method)
-        self.name = name_of(message)
-        # May be sent again though the first may have arrived: it changes nothing, or goes on with a call that
-        # the gateway knows (Q1 d).
-        self.is_safe = self.method in _SAFE or (modern and _goes_on(message))
+        self.name = mcp_name(message)
+        # Whether it may be sent again though the first one may have arrived: it changes nothing, or continues
+        # a call that the gateway knows (Q1 d).
+        self.is_safe = self.method in _REPEATABLE or (modern and _continues_call(message))
         self.modern = modern
-        self.call = ""  # its id in the history, once a frame has told
+        self.call = ""  # the id of its call, once a frame has named it
         self.last: Envelope | None = None  # the answer
         self.is_streaming = False
         self.is_cancelled = False
@@ -55,50 +56,65 @@ class Pending:
         return self.last is not None or self.is_cancelled
 
     def pass_on(self, frames: list[bytes]) -> list[bytes]:
-        """Those of the gateway's frames that the client is to see."""
+        """The gateway's frames that the client is to see."""
         self.is_streaming = True
-        return [shown for frame in frames if (shown := self._shown(frame))]
+        return [shown for frame in frames if (shown := self._frame_for_client(frame))]
 
     def lost(self) -> bytes:
         """The answer if its gateway has died."""
-        return lost(self.id, self._tool, self.call, modern=self.modern)
+        text = "lost: the gateway died before it had answered"
+        if not self._tool:
+            return error_response(Fault(LOST, f"{text}; ask again", data={"code": "lost"}), self.id)
+        known = f"; its history tells how far it came: afoot log {self.call}" if self.call else ""
+        text += f"; {self._tool} may have had side effects{known}"
+        return self._tool_failure(ErrorMeta("unavailable", "lost", False, side_effects="possible"), text)
 
     def unreached(self, why: str) -> bytes:
-        """The answer if there is no gateway."""
-        return unreached(self.id, self._tool, why, modern=self.modern)
+        """The answer if there is no gateway, so that nothing was done."""
+        text = f"unavailable: {why}"
+        if not self._tool:
+            return error_response(Fault(LOST, text, data={"code": "unavailable"}), self.id)
+        return self._tool_failure(ErrorMeta("unavailable", "unavailable", True, side_effects="none"), text)
 
     def failed(self, status: int) -> bytes:
         """The answer if the gateway failed on it."""
         self.last = Envelope()
         text = f"the gateway failed (HTTP {status}); its log says more"
-        return error(Fault(INTERNAL_ERROR, text), self.id)
+        return error_response(Fault(INTERNAL_ERROR, text), self.id)
 
     @property
     def _tool(self) -> str:
         return (self.name or "the tool") if self.method == "tools/call" else ""
 
-    def _shown(self, frame: bytes) -> bytes | None:
+    def _tool_failure(self, meta: ErrorMeta, text: str) -> bytes:
+        """A result of the tool that says why it failed."""
+        result: dict[str, object] = {"resultType": "complete"} if self.modern else {}
+        result |= {"content": [{"type": "text", "text": text}], "isError": True}
+        result["_meta"] = {"dev.afoot/error": meta, **({"dev.afoot/call": self.call} if self.call else {})}
+        return encode(Response(self.id, result))
+
+    def _frame_for_client(self, frame: bytes) -> bytes | None:
         try:
-            message = ENVELOPE.decode(frame)
+            message = ENVELOPE_DECODER.decode(frame)
         except (ValueError, RecursionError):
             return None
         if isinstance(message.method, UnsetType):
             self.last = message
-            frame = self._named(frame, message)
+            frame = self._with_own_id(frame, message)
         elif not self.call and message.method == "notifications/progress":
-            self.call = _progress.decode(message.params).meta.call
-        # Nothing follows a cancel but the news that a question of that call needs no answer any more.
-        return frame if not self.is_cancelled or message.method == _WITHDRAWN else None
+            self.call = _progress_decoder.decode(message.params).meta.call
+        # After a cancel the client only sees that a question of this call needs no answer any more.
+        return frame if not self.is_cancelled or message.method == _CANCELLED else None
 
-    def _named(self, frame: bytes, message: Envelope) -> bytes:
-        """A refusal that was made before the request was read has no id; the client waits for its own."""
+    def _with_own_id(self, frame: bytes, message: Envelope) -> bytes:
+        """The frame with this request's id, if the gateway refused it before it had read the id."""
         if message.id == self.id or not message.error:
             return frame
         return encode({"jsonrpc": "2.0", "id": self.id, "error": message.error})
 
 
-def _goes_on(message: Envelope) -> bool:
+def _continues_call(message: Envelope) -> bool:
     try:
-        return bool(json.decode(bytes(message.params), type=_Retry).requestState)
+        return bool(json.decode(bytes(message.params), type=_RetryParams).requestState)
     except (ValueError, RecursionError):
         return False

@@ -1,48 +1,54 @@
-"""Carries messages between one client on a pipe and the gateway, whichever one that is at the time."""
+"""`Relay` carries messages between one client on a pipe and the gateway, also across a change of gateways.
+
+`ClientQuestions` gives each question of a gateway an id of its own, so no answer meets another question.
+`BridgeSubscription` makes the streams of several gateways look like one to the client.
+"""
 
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from afoot.bridge.finding import Finder, NoGateway
-from afoot.bridge.http import Answer, Broken, Unreachable
-from afoot.bridge.link import Link
-from afoot.bridge.pending import Pending
-from afoot.bridge.questions import Questions
-from afoot.bridge.session import Session
-from afoot.bridge.subscription import Subscription
-from afoot.bridge.way import LOOK_S, Way
+from msgspec import Raw, Struct, UnsetType, field, json
+
+from afoot.bridge.connection import GatewayConnection
+from afoot.bridge.discovery import RECONNECT_S, GatewayFinder, NoGateway, PersistentConnection
+from afoot.bridge.http import BrokenConnection, GatewayResponse, Unreachable
+from afoot.bridge.pending import BridgeRequest
+from afoot.bridge.session_2025 import BridgeSession2025
+from afoot.bridge.stdio import LineTooLong, read_line
 from afoot.errors import CallerError
-from afoot.pipes import TooLong, line
-from afoot.wire import jsonrpc, mcp, mcp_2025
-from afoot.wire.jsonrpc import INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
-from afoot.wire.messages import error
+from afoot.wire import jsonrpc, mcp_2025, mcp_2026
+from afoot.wire.jsonrpc import ENVELOPE_DECODER, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
+from afoot.wire.mcp_2026 import listen_notification
+from afoot.wire.results import encode, error_response
 
 LISTEN = "subscriptions/listen"
-PARTING_S = 1.0  # how long calls may go on after the end of the input
-TRIES = 4
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+PARTING_S = 1.0  # how long calls may continue after the end of the input
+MAX_TRIES = 4
 Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Relay:
     """One client, from its first line to its last."""
 
-    def __init__(self, finder: Finder, wire: Wire, limit: int) -> None:
-        self._way = Way(finder, self._arrive)
+    def __init__(self, finder: GatewayFinder, wire: Wire, limit: int) -> None:
+        self._gateway = PersistentConnection(finder, self._on_new_gateway)
         self._reader, self._writer = wire
         self._limit = limit
-        self._session = Session()
-        self._questions = Questions()
+        self._session = BridgeSession2025()
+        self._questions = ClientQuestions()
         self._renewing = asyncio.Lock()
-        self._attending: asyncio.Task[None] | None = None
-        self._modern: bool | None = None  # settled by the first request
-        self._open: dict[Id, Pending] = {}
+        self._session_stream: asyncio.Task[None] | None = None
+        self._modern: bool | None = None  # decided by the first request
+        self._open: dict[Id, BridgeRequest] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._left = asyncio.Event()  # the client reads no more
+        self._left = asyncio.Event()  # set when the client has closed its end
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Carry until the client closes its end, or until `stop`; raises CallerError: no gateway."""
+        """Carry messages until the client closes its end, or until `stop`; raises CallerError."""
         ends = [asyncio.create_task(wait()) for wait in (stop.wait, self._left.wait)]
         reading = asyncio.create_task(self._read())
         await asyncio.wait([reading, *ends], return_when=asyncio.FIRST_COMPLETED)
@@ -53,13 +59,13 @@ class Relay:
             await reading
 
     async def _read(self) -> None:
-        await self._way.get()  # a host sees at once that there is none, and can be made
+        await self._gateway.get()  # fails at once if there is no gateway and none can be started
         while True:
             try:
-                text = await line(self._reader)
-            except TooLong:
+                text = await read_line(self._reader)
+            except LineTooLong:
                 fault = Fault(PARSE_ERROR, f"line over {self._limit} bytes (raise max_body_bytes)")
-                await self._write([error(fault)])
+                await self._write([error_response(fault)])
                 continue
             if text is None:
                 return
@@ -70,31 +76,31 @@ class Relay:
         try:
             message = jsonrpc.read(text)
             if not message.is_request:
-                self._heed(text, message)
+                self._take_notification(text, message)
                 return
-            pending = Pending(text, message, modern=self._settle(message))
+            pending = BridgeRequest(text, message, modern=self._choose_era(message))
         except Fault as fault:
-            await self._write([error(fault)])
+            await self._write([error_response(fault)])
             return
         self._open[pending.id] = pending
         if not pending.modern:
-            self._session.heard(text, message)
+            self._session.remember(text, message)
         pending.task = self._spawn(self._answer(pending))
         pending.task.add_done_callback(lambda _: self._open.pop(pending.id))
         if pending.method == "initialize":  # clients may send the next line before its answer
             await asyncio.wait([pending.task])
 
-    def _settle(self, message: Envelope) -> bool:
-        """Whether this request is of 2026-07-28; the first one settles it for all. Raises Fault."""
+    def _choose_era(self, message: Envelope) -> bool:
+        """Whether this request is of 2026-07-28; the first request decides it for all. Raises Fault."""
         assert isinstance(message.id, int | str)
-        modern = message.method != "initialize" and mcp.is_modern(bytes(message.params))
+        modern = message.method != "initialize" and mcp_2026.is_modern(bytes(message.params))
         if self._modern is None:
             self._modern = modern
         try:
             if message.id in self._open:
                 raise Fault(INVALID_REQUEST, f"id: {message.id!r} is the id of a request that still runs")
             if self._modern and message.method == "initialize":
-                raise mcp.unsupported(mcp_2025.read_hello(message).protocolVersion)
+                raise mcp_2026.unsupported_version(mcp_2025.read_initialize(message).protocolVersion)
             if modern and not self._modern:
                 text = "this connection began with initialize; it speaks the handshake era"
                 raise Fault(INVALID_REQUEST, text)
@@ -103,8 +109,8 @@ class Relay:
             raise
         return self._modern
 
-    def _heed(self, text: bytes, message: Envelope) -> None:
-        """A notification, or an answer to a question; nobody waits for an answer to these."""
+    def _take_notification(self, text: bytes, message: Envelope) -> None:
+        """Handle a notification, or the answer to a question; neither is answered."""
         cancelled = None
         if message.method == "notifications/cancelled":
             with suppress(Fault):
@@ -114,50 +120,54 @@ class Relay:
         if message.is_response:
             answer = self._questions.answered(message, self._session.id)
             if answer is not None:
-                self._spawn(self._tell(answer, None))
+                self._spawn(self._forward(answer, None))
         elif not self._modern:
-            self._spawn(self._tell(text, cancelled))
+            self._spawn(self._forward(text, cancelled))
         elif cancelled is not None and cancelled.task is not None:
             cancelled.task.cancel()  # closing its connection is the cancel (X1)
 
-    async def _tell(self, text: bytes, cancelled: Pending | None) -> None:
-        link = self._way.link
-        with suppress(Unreachable, Broken):
-            if link is not None and self._session.id:
-                (await self._session.post(link, text)).close()
-        # Without a frame of it the request may yet be behind its cancel; a closed connection is one too.
+    async def _forward(self, text: bytes, cancelled: BridgeRequest | None) -> None:
+        connection = self._gateway.connection
+        with suppress(Unreachable, BrokenConnection):
+            if connection is not None and self._session.id:
+                (await self._session.post(connection, text)).close()
+        # Before its first frame the request may still arrive after its cancel. Closing its connection cancels
+        # it in any case.
         if cancelled is not None and cancelled.task is not None and not cancelled.is_streaming:
             cancelled.task.cancel()
 
-    async def _answer(self, pending: Pending) -> None:
-        """See a request to its end, and answer for the gateway if that could not."""
+    async def _answer(self, pending: BridgeRequest) -> None:
+        """Forward a request, and answer it here if the gateway could not."""
         is_listening = pending.modern and pending.method == LISTEN
         try:
-            await (self._listen(pending) if is_listening else self._carry(pending))
+            if is_listening:
+                await self._listen(pending)
+            else:
+                await self._forward_request(pending)
             if not pending.is_over:
-                raise Broken("the stream ended")
+                raise BrokenConnection("the stream ended")
         except CallerError as why:
             await self._write([] if pending.is_cancelled else [pending.unreached(str(why))])
-        except Broken:
+        except BrokenConnection:
             await self._write([] if pending.is_over else [*self._questions.lost(pending.id), pending.lost()])
 
-    async def _carry(self, pending: Pending) -> None:
-        """Send a request and pass on what comes; raises CallerError, Broken."""
-        for _ in range(TRIES):
-            link, session = await self._way.get(), self._session.id
+    async def _forward_request(self, pending: BridgeRequest) -> None:
+        """Send a request and pass on its frames; raises CallerError, BrokenConnection."""
+        for _ in range(MAX_TRIES):
+            connection, session = await self._gateway.get(), self._session.id
             try:
-                answer = await self._send(link, pending)
+                answer = await self._send(connection, pending)
             except Unreachable:  # nothing was sent
-                self._way.lose(link)
+                self._gateway.drop(connection)
                 continue
-            except Broken:
+            except BrokenConnection:
                 if not pending.is_safe:
                     raise
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(RECONNECT_S)
                 continue
             try:
                 if not pending.modern and answer.status == 404 and self._session.is_open:
-                    await self._renew(link, session)
+                    await self._renew(connection, session)
                     continue
                 await self._pass_on(answer, pending, session)
                 return
@@ -165,12 +175,12 @@ class Relay:
                 answer.close()
         raise NoGateway("the gateway comes and goes; see gateway.log in the state folder")
 
-    async def _send(self, link: Link, pending: Pending) -> Answer:
+    async def _send(self, connection: GatewayConnection, pending: BridgeRequest) -> GatewayResponse:
         if pending.modern:
-            return await link.post(pending.line, method=pending.method, name=pending.name)
-        return await self._session.post(link, pending.line)
+            return await connection.post(pending.line, method=pending.method, name=pending.name)
+        return await self._session.post(connection, pending.line)
 
-    async def _pass_on(self, answer: Answer, pending: Pending, session: str) -> None:
+    async def _pass_on(self, answer: GatewayResponse, pending: BridgeRequest, session: str) -> None:
         kind = answer.headers.get("content-type", "")
         if answer.status >= 500 and not kind.startswith("application/json"):
             await self._write([pending.failed(answer.status)])
@@ -180,60 +190,60 @@ class Relay:
             if not pending.modern:
                 shown = self._questions.show(shown, session, pending.id)
             if pending.method == "initialize" and pending.last is not None and pending.last.result:
-                self._session.welcomed(answer, pending.last.result)
-                self._attend()
+                self._session.accept(answer, pending.last.result)
+                self._restart_session_stream()
             await self._write(shown)
 
-    async def _listen(self, pending: Pending) -> None:
-        """A request for changes, repeated to every gateway that comes; raises CallerError."""
-        await self._way.get()
-        subscription = Subscription(pending)
+    async def _listen(self, pending: BridgeRequest) -> None:
+        """A subscription, repeated to every new gateway; raises CallerError."""
+        await self._gateway.get()
+        subscription = BridgeSubscription(pending)
         while not subscription.is_over:
-            link = await self._way.found()
-            with suppress(Unreachable, Broken):
-                answer = await self._send(link, pending)
+            connection = await self._gateway.wait()
+            with suppress(Unreachable, BrokenConnection):
+                answer = await self._send(connection, pending)
                 try:
                     async for frames in answer.messages():
                         await self._write(subscription.show(frames))
                 finally:
                     answer.close()
             if not subscription.is_over:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(RECONNECT_S)
 
-    async def _arrive(self, link: Link) -> None:
-        """A new gateway knows nothing of us: open the client's session there; raises Unreachable, Broken."""
+    async def _on_new_gateway(self, connection: GatewayConnection) -> None:
+        """Open the client's session at a new gateway; raises Unreachable, BrokenConnection."""
         if self._session.is_open:
-            self._spawn(self._write(await self._session.renew(link)))
-            self._attend()
+            self._spawn(self._write(await self._session.renew(connection)))
+            self._restart_session_stream()
 
-    async def _renew(self, link: Link, old: str) -> None:
-        """The gateway has forgotten the session; another request may have renewed it already."""
+    async def _renew(self, connection: GatewayConnection, old: str) -> None:
+        """Open a session again that the gateway has forgotten, unless another request has done so."""
         async with self._renewing:
             if self._session.id == old:
-                self._spawn(self._write(await self._session.renew(link)))
-                self._attend()
+                self._spawn(self._write(await self._session.renew(connection)))
+                self._restart_session_stream()
 
-    def _attend(self) -> None:
-        """Follow the session's own stream, and no longer that of the one before."""
-        if self._attending is not None:
-            self._attending.cancel()
-        self._attending = self._spawn(self._follow())
+    def _restart_session_stream(self) -> None:
+        """Read the stream of the new session, and no longer that of the old one."""
+        if self._session_stream is not None:
+            self._session_stream.cancel()
+        self._session_stream = self._spawn(self._read_session_stream())
 
-    async def _follow(self) -> None:
+    async def _read_session_stream(self) -> None:
         while True:
-            link = await self._way.found()
-            with suppress(Unreachable, Broken):
-                answer = await self._session.listen(link)
+            connection = await self._gateway.wait()
+            with suppress(Unreachable, BrokenConnection):
+                answer = await self._session.listen(connection)
                 try:
                     if answer.status == 200:
                         async for frames in answer.messages():
                             await self._write(frames)
                 finally:
                     answer.close()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(RECONNECT_S)
 
     async def _write(self, frames: list[bytes]) -> None:
-        """Write lines, waiting while the pipe is full: so much is held back, and no more."""
+        """Write lines, and wait while the pipe is full: no more than this is held back."""
         if not frames:
             return
         try:
@@ -249,17 +259,128 @@ class Relay:
         return task
 
     async def _close(self, *, is_patient: bool) -> None:
-        """End with the client: what it has open ends too (X1)."""
+        """End with the client: its open requests end too (X1)."""
         open_now = [pending.task for pending in self._open.values() if pending.method != LISTEN]
         waited = [task for task in open_now if task is not None]
-        if waited and is_patient:  # whoever pipes requests in may still read their answers
+        if waited and is_patient:  # a client that piped its requests in may still read the answers
             await asyncio.wait(waited, timeout=PARTING_S)
-        if self._session.is_open and self._way.link is not None:
-            with suppress(Unreachable, Broken, TimeoutError):
+        if self._session.is_open and self._gateway.connection is not None:
+            with suppress(Unreachable, BrokenConnection, TimeoutError):
                 async with asyncio.timeout(PARTING_S):
-                    await self._session.end(self._way.link)
-        self._way.close()
+                    await self._session.end(self._gateway.connection)
+        self._gateway.close()
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+
+class ClientQuestions:
+    """The questions that the client has not answered. Every session numbers its questions from one."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _OpenQuestion] = {}
+        self._number = 0
+
+    def show(self, frames: list[bytes], session: str, request: Id) -> list[bytes]:
+        """The frames of a request, with questions and their withdrawals under ids of the bridge."""
+        return [self._shown(frame, session, request) for frame in frames]
+
+    def answered(self, message: Envelope, session: str) -> bytes | None:
+        """The client's answer under the gateway's id; None if the session that asked is gone."""
+        asked = self._open.pop(message.id, None) if isinstance(message.id, str) else None
+        if asked is None or asked.session != session:
+            return None
+        key, value = ("result", message.result) if message.result else ("error", message.error)
+        return encode({"jsonrpc": "2.0", "id": asked.id, key: Raw(value)})
+
+    def lost(self, request: Id) -> list[bytes]:
+        """Withdraw the questions of a request whose gateway has died."""
+        names = [name for name, asked in self._open.items() if asked.request == request]
+        for name in names:
+            del self._open[name]
+        return [mcp_2025.cancel_notification(name, "its gateway died") for name in names]
+
+    def _shown(self, frame: bytes, session: str, request: Id) -> bytes:
+        message = ENVELOPE_DECODER.decode(frame)
+        if message.method == "notifications/cancelled":
+            return self._withdrawn(frame, message, session)
+        if isinstance(message.method, UnsetType) or not isinstance(message.id, int | str):
+            return frame
+        self._number += 1
+        name = f"afoot-connect-{self._number}"
+        self._open[name] = _OpenQuestion(message.id, session, request)
+        return encode({"jsonrpc": "2.0", "id": name, "method": message.method, "params": message.params})
+
+    def _withdrawn(self, frame: bytes, message: Envelope, session: str) -> bytes:
+        try:
+            cancelled = mcp_2025.read_cancelled(message)
+        except Fault:
+            return frame
+        for name, asked in self._open.items():
+            if (asked.id, asked.session) == (cancelled.requestId, session):
+                del self._open[name]
+                return mcp_2025.cancel_notification(name, cancelled.reason)
+        return frame
+
+
+class BridgeSubscription:
+    """One subscription of 2026-07-28 that outlives its gateway; `is_over` when a gateway refused it."""
+
+    def __init__(self, pending: BridgeRequest) -> None:
+        self._pending = pending
+        self._is_known = False  # whether the client has the acknowledgement
+        self.is_over = False
+
+    def show(self, frames: list[bytes]) -> list[bytes]:
+        """The frames that the client is to see."""
+        pending = self._pending
+        shown = pending.pass_on(frames)
+        if pending.last is not None:
+            self.is_over = bool(pending.last.error)
+            if not self.is_over:  # this gateway is closing; the next one gets the same subscription
+                shown.pop()
+                pending.last = None
+        if shown and not self._is_known:
+            self._is_known = True
+            return shown
+        return [line for frame in shown for line in self._show_again(frame)]
+
+    def _show_again(self, frame: bytes) -> list[bytes]:
+        """A second acknowledgement becomes notifications that anything may have changed meanwhile."""
+        message = ENVELOPE_DECODER.decode(frame)
+        if message.method != ACKNOWLEDGED:
+            return [frame]
+        try:
+            return list(
+                _change_notifications(
+                    self._pending.id, json.decode(message.params, type=_AcknowledgedParams).notifications
+                )
+            )
+        except ValueError:
+            return []
+
+
+class _OpenQuestion(Struct, frozen=True):
+    id: Id  # the gateway's id
+    session: str
+    request: Id  # the client's request that it belongs to
+
+
+class _AcknowledgedFilter(Struct):
+    tools: bool = field(name="toolsListChanged", default=False)
+    prompts: bool = field(name="promptsListChanged", default=False)
+    resources: bool = field(name="resourcesListChanged", default=False)
+    uris: list[str] = field(name="resourceSubscriptions", default_factory=list)
+
+
+class _AcknowledgedParams(Struct):
+    notifications: _AcknowledgedFilter
+
+
+def _change_notifications(request: Id, wanted: _AcknowledgedFilter) -> list[bytes]:
+    kinds = [kind for kind in ("tools", "prompts", "resources") if getattr(wanted, kind)]
+    lists = [listen_notification(f"notifications/{kind}/list_changed", request) for kind in kinds]
+    return lists + [
+        listen_notification("notifications/resources/updated", request, uri=uri) for uri in wanted.uris
+    ]

@@ -1,85 +1,123 @@
-"""The command line: one file a group of commands, each imported only when it runs."""
+"""`main` runs the command line; each command's module is imported only when the command runs."""
 
 import sys
 
-# Where each command lives, imported when it is typed; and what it does.
+# Each command's function, imported when the command is typed, and its line in `afoot --help`.
 COMMANDS = {
-    "serve": ("afoot.cli.serve:serve", "Serve tools over MCP, and keep the history of their calls."),
-    "demo": ("afoot.cli.demo:demo", "Start a gateway with example tools and calls, to look around in."),
-    "call": ("afoot.cli.call:call", "Call a tool and follow it to its end; Ctrl-C cancels the call."),
-    "calls": ("afoot.cli.calls:calls", "List calls, the newest first."),
-    "watch": ("afoot.cli.watch:watch", "Watch all calls live and answer what waits; or one to its end."),
-    "log": ("afoot.cli.calls:log", "Print a call's story: how it stands or ended, and what happened when."),
-    "cancel": ("afoot.cli.calls:cancel", "Ask a call to stop."),
-    "purge": ("afoot.cli.purge:purge", "Have calls go from the history for good."),
-    "export": ("afoot.cli.purge:export", "Print the history as lines of JSON, one call after another."),
-    "answer": ("afoot.cli.answer:answer", "Answer the question that a call asks."),
-    "allow": ("afoot.cli.allow:app", "List what may run without asking; add, revoke."),
-    "tools": ("afoot.cli.tools:tools", "List the tools, or show one with its arguments."),
-    "servers": ("afoot.cli.servers:app", "List the servers, or show one; add, reload, remove, logs, login."),
-    "browser": (
-        "afoot.cli.browser:browser",
-        "Copy the extension for browsers, say how to load it, and show who is connected.",
+    "serve": ("afoot.cli.commands.serve:serve", "Serve tools over MCP and keep the history of their calls."),
+    "demo": (
+        "afoot.cli.commands.demo:demo",
+        "Start a gateway with example tools and calls.",
     ),
-    "new": ("afoot.cli.new:app", "Write a folder to start a plugin for tabs from; or its SDK."),
-    "status": ("afoot.cli.tools:status", "Say whether a gateway runs, how it is, and what it is doing."),
-    "console": ("afoot.cli.console:app", "Print a fresh link to the web console; list, revoke logins."),
-    "tokens": ("afoot.cli.tokens:app", "List who else may use this gateway; add, revoke."),
+    "call": (
+        "afoot.cli.commands.call:call",
+        "Call a tool and follow it until it ends. Ctrl-C cancels the call.",
+    ),
+    "calls": ("afoot.cli.commands.history:calls", "List calls, newest first."),
+    "watch": (
+        "afoot.cli.commands.watch:watch",
+        "Watch all live calls and answer their questions, or watch one call until it ends.",
+    ),
+    "log": (
+        "afoot.cli.commands.history:log",
+        "Print the state or outcome of a call, and its events in order.",
+    ),
+    "cancel": ("afoot.cli.commands.history:cancel", "Ask a call to stop."),
+    "purge": ("afoot.cli.commands.history:purge", "Delete calls from the history for good."),
+    "export": (
+        "afoot.cli.commands.history:export",
+        "Print the history as lines of JSON, one call after another.",
+    ),
+    "answer": ("afoot.cli.commands.questions:answer", "Answer a call's open question."),
+    "allow": (
+        "afoot.cli.commands.questions:allow_app",
+        "List the allowlist of tools that run without asking; add and revoke entries.",
+    ),
+    "tools": ("afoot.cli.commands.tools:tools", "List all tools, or show one tool with its arguments."),
+    "servers": (
+        "afoot.cli.commands.servers:servers_app",
+        "List all servers, or show one; add, reload, remove, logs, login.",
+    ),
+    "login": ("afoot.cli.commands.servers:login", "Log in to a server (OAuth) in the browser."),
+    "logout": ("afoot.cli.commands.servers:logout", "Delete the tokens of a server, or of all."),
+    "browser": (
+        "afoot.cli.commands.browser:browser",
+        "Install the browser extension's files, and show the connected browsers.",
+    ),
+    "new": (
+        "afoot.cli.commands.new_plugin:app",
+        "Write the first files of a browser plugin, or its SDK.",
+    ),
+    "status": (
+        "afoot.cli.commands.tools:status",
+        "Show whether a gateway runs, its health, and its live calls.",
+    ),
+    "console": (
+        "afoot.cli.commands.access:console_app",
+        "Print a login link to the web console; list and revoke logins.",
+    ),
+    "tokens": (
+        "afoot.cli.commands.access:tokens_app",
+        "List the access tokens of this gateway; add and revoke tokens.",
+    ),
     "connect": (
-        "afoot.cli.connect:connect",
-        "Bridge stdin and stdout to the running gateway; starts one if none runs.",
+        "afoot.cli.commands.install:connect",
+        "Bridge stdin and stdout to the running gateway. Starts a gateway if none runs.",
     ),
     "doctor": (
         "afoot.cli.doctor:doctor",
-        "Check that everything is in place, and say how to mend what is not.",
+        "Check the installation and say how to fix each problem.",
     ),
-    "config": ("afoot.cli.setup:config", "Print every setting, its value, and where the value came from."),
+    "config": (
+        "afoot.cli.commands.config:config",
+        "Print every setting with its value and its source.",
+    ),
     "init": (
-        "afoot.cli.setup:init",
-        "Write an afoot.toml and a tools.py to start from; nothing is overwritten.",
+        "afoot.cli.commands.config:init",
+        "Write a first afoot.toml and tools.py. Existing files are not overwritten.",
     ),
     "install": (
-        "afoot.cli.install:install",
-        "Let a host (Claude Code, Cursor, VS Code, …) start afoot, or undo it.",
+        "afoot.cli.commands.install:install",
+        "Add afoot to a host (Claude Code, Cursor, VS Code, …), or remove it.",
     ),
 }
 
 
 def main() -> None:
-    """Run the command that was typed, and exit with its code."""
-    from afoot.cli.ending import ending
+    """Run the command that was typed and exit with its code."""
+    from afoot.cli.client import run_command
 
-    sys.exit(ending(_run, sys.argv[1:]))
+    sys.exit(run_command(_run, sys.argv[1:]))
 
 
 def _run(words: list[str]) -> int:
     from cyclopts import App, CycloptsError, Parameter
 
     from afoot import __version__
-    from afoot.cli.ending import Stop
+    from afoot.cli.client import CliError
 
     app = App(
         "afoot",
-        help="Tool calls that keep running while they report, and that you can watch, answer and cancel.",
+        help="Run tool calls with live progress, and watch, answer and cancel them.",
         version=__version__,
         default_parameter=Parameter(negative=(), show_default=False),
         help_format="plaintext",
         help_epilogue=(
             "Exit codes: 0 ok, 1 the tool failed, 2 wrong usage, 3 timed out, 4 cancelled, 5 refused,"
-            " 6 lost or no gateway."
+            " 6 lost, uncertain or no gateway."
         ),
     )
-    for order, (name, (place, text)) in enumerate(COMMANDS.items()):
-        app.command(place, name=name, help=text, sort_key=order)
+    for order, (name, (function, text)) in enumerate(COMMANDS.items()):
+        app.command(function, name=name, help=text, sort_key=order)
     try:
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         command = f" {words[0]}" if words and words[0] in COMMANDS else ""
-        raise Stop(2, f"{_sentence(error)}; `afoot{command} --help` tells more") from None
+        raise CliError(2, f"{_sentence(error)}; see `afoot{command} --help`") from None
     return code if isinstance(code, int) else 0
 
 
 def _sentence(error: object) -> str:
-    """A cyclopts error as one line in our style."""
+    """A cyclopts error as one line in the style of our messages."""
     text = " ".join(str(error).partition("Available commands:")[0].split()).rstrip(".")
     return text[:1].lower() + text[1:]

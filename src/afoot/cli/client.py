@@ -1,69 +1,117 @@
-"""A client command's way to the running gateway: found, asked, and its streams read; stdlib only."""
+"""`GatewayClient` is the HTTP client of the commands; `run_command` turns errors into exit codes.
+
+It uses the standard library only, so that a command starts fast. `connect` finds the gateway,
+`read_events` reads its event streams, `handle_signals` delivers signals to the main loop of a command.
+"""
 
 import json
 import os
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from afoot.cli.ending import LOST, REFUSED, USAGE, Stop
-from afoot.wire.sse import Event, Parser
+from afoot.errors import AfootError
+from afoot.wire.framing import EventParser, ServerSentEvent
 
+OK, FAILED, USAGE, TIMED_OUT, CANCELLED, REFUSED, LOST = range(7)
+INTERRUPTED = 130
+# The exit code of a call, by its outcome.
+EXIT_BY_OUTCOME = {
+    "ok": OK,
+    "failed": FAILED,
+    "timed_out": TIMED_OUT,
+    "cancelled": CANCELLED,
+    "refused": REFUSED,
+    "lost": LOST,
+    "uncertain": LOST,
+}
+_EXIT_BY_STATUS = {401: REFUSED, 403: REFUSED, 421: REFUSED, 500: LOST, 503: REFUSED}
 CONNECT_S = 5.0
 ANSWER_S = 30.0
-SILENT_S = 60.0  # a stream says that it lives every fifteen
-CHUNK = 1 << 20
+STREAM_SILENCE_S = 60.0  # a stream sends a keep-alive every 15 s
+CHUNK_BYTES = 1 << 20
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_CODES = {401: REFUSED, 403: REFUSED, 421: REFUSED, 500: LOST, 503: REFUSED}
+
+class CliError(Exception):
+    """Ends the command with an exit code and one line on stderr; `details` go into the JSON of --json."""
+
+    def __init__(self, code: int, message: str, **details: object) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
 
 
-class Client:
-    """One gateway's API."""
+def run_command(run: Callable[[list[str]], int], words: list[str]) -> int:
+    """Run a command and return its exit code; every error that is raised on purpose prints one line."""
+    _open_missing_streams()
+    try:
+        code = run(words)
+        sys.stdout.flush()
+        return code
+    except CliError as error:
+        return _print_error(error, words)
+    except AfootError as error:
+        return _print_error(CliError(USAGE, str(error)), words)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of the pipe has gone. Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+class GatewayClient:
+    """The API of one gateway. Every method raises CliError."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/").removesuffix("/mcp").rstrip("/")
         self._token = token
 
     def get(self, path: str, **query: object) -> Any:
-        """Ask for something; raises Stop."""
+        """The JSON of a GET."""
         given = urlencode({key: value for key, value in query.items() if value not in (None, "")})
-        return self._answer("GET", f"{path}?{given}" if given else path)
+        return self._request_json("GET", f"{path}?{given}" if given else path)
 
     def fetch(self, path: str) -> bytes:
-        """The body of an answer as it came; raises Stop."""
-        return self._body("GET", path)
+        """The body of a GET as it came."""
+        return self._request("GET", path)
 
-    def post(self, path: str, body: object, silent_s: float = ANSWER_S) -> Any:
-        """Have something done; raises Stop."""
-        return self._answer("POST", path, body, silent_s)
+    def post(self, path: str, body: object, timeout_s: float = ANSWER_S) -> Any:
+        """The JSON of a POST; `timeout_s` is the longest silence."""
+        return self._request_json("POST", path, body, timeout_s)
 
     def delete(self, path: str) -> Any:
-        """Have something taken away; raises Stop."""
-        return self._answer("DELETE", path)
+        """The JSON of a DELETE."""
+        return self._request_json("DELETE", path)
 
-    def open(self, method: str, path: str, body: object = None, last: str = "") -> HTTPResponse:
-        """Begin to read a stream; raises Stop."""
-        response = self._send(method, path, body, {"last-event-id": last} if last else {}, SILENT_S)
+    def open_stream(self, method: str, path: str, body: object = None, last: str = "") -> HTTPResponse:
+        """Open an event stream, after the event `last` if one is named."""
+        response = self._send(method, path, body, {"last-event-id": last} if last else {}, STREAM_SILENCE_S)
         if response.status >= 400:
-            raise _wrong(response.status, response.read())
+            raise _error_of_response(response.status, response.read())
         return response
 
-    def _answer(self, method: str, path: str, body: object = None, silent_s: float = ANSWER_S) -> Any:
-        return json.loads(self._body(method, path, body, silent_s))
+    def _request_json(self, method: str, path: str, body: object = None, timeout_s: float = ANSWER_S) -> Any:
+        return json.loads(self._request(method, path, body, timeout_s))
 
-    def _body(self, method: str, path: str, body: object = None, silent_s: float = ANSWER_S) -> bytes:
-        response = self._send(method, path, body, {}, silent_s)
+    def _request(self, method: str, path: str, body: object = None, timeout_s: float = ANSWER_S) -> bytes:
+        response = self._send(method, path, body, {}, timeout_s)
         try:
             data = response.read()
         except (OSError, HTTPException) as error:
-            raise self._gone(error) from None
+            raise self._unreachable(error) from None
         if response.status >= 400:
-            raise _wrong(response.status, data)
+            raise _error_of_response(response.status, data)
         return data
 
     def _send(
-        self, method: str, path: str, body: object, headers: dict[str, str], silent_s: float
+        self, method: str, path: str, body: object, headers: dict[str, str], timeout_s: float
     ) -> HTTPResponse:
         connection = self._connection()
         sent = {"authorization": f"Bearer {self._token}", "afoot-surface": "terminal", **headers}
@@ -73,11 +121,11 @@ class Client:
             sent["content-type"] = "application/json"
         try:
             connection.connect()
-            connection.sock.settimeout(silent_s)
+            connection.sock.settimeout(timeout_s)
             connection.request(method, path, data, sent)
             return connection.getresponse()
         except (OSError, HTTPException) as error:
-            raise self._gone(error) from None
+            raise self._unreachable(error) from None
 
     def _connection(self) -> HTTPConnection:
         parts = urlsplit(self.url)
@@ -87,25 +135,25 @@ class Client:
             return HTTPSConnection(parts.hostname or "", parts.port, timeout=CONNECT_S)
         return HTTPConnection(parts.hostname or "", parts.port, timeout=CONNECT_S)
 
-    def _gone(self, error: Exception) -> Stop:
-        return Stop(
+    def _unreachable(self, error: Exception) -> CliError:
+        return CliError(
             LOST, f"the gateway at {self.url} does not answer ({error}); start one: afoot serve tools.py"
         )
 
 
-def connect(at: str = "") -> Client:
-    """The gateway that is named by --at or AFOOT_URL, or that runs here; raises Stop."""
-    from afoot.state import demo, running
+def connect(at: str = "") -> GatewayClient:
+    """A client of the gateway that --at or AFOOT_URL names, or that runs on this machine; raises CliError."""
+    from afoot.config.state_folder import running_demo, running_gateway
 
     named = at or os.environ.get("AFOOT_URL", "")
-    address = running() or demo()
+    address = running_gateway() or running_demo()
     if not named:
         if address is None:
-            raise Stop(
+            raise CliError(
                 LOST,
                 "no gateway is running; start one: afoot serve tools.py (or name one: --at URL, AFOOT_URL)",
             )
-        return Client(address.mcp, os.environ.get("AFOOT_TOKEN") or address.token)
+        return GatewayClient(address.mcp, os.environ.get("AFOOT_TOKEN") or address.token)
     url = named if "://" in named else f"http://{named}"
     try:
         parts = urlsplit(url)
@@ -113,45 +161,76 @@ def connect(at: str = "") -> Client:
     except ValueError:
         known = False
     if not known:
-        raise Stop(USAGE, f"{named!r} is no address; it looks like http://127.0.0.1:23668")
-    return Client(url, os.environ.get("AFOOT_TOKEN") or _own_token(url))
+        raise CliError(USAGE, f"{named!r} is no address; it looks like http://127.0.0.1:23668")
+    return GatewayClient(url, os.environ.get("AFOOT_TOKEN") or _token_of_running_gateway(url))
 
 
-def events(response: HTTPResponse) -> Iterator[Event]:
-    """The events of a stream as they come; ends when the stream does."""
-    parser = Parser()
+def read_events(response: HTTPResponse) -> Iterator[ServerSentEvent]:
+    """The events of a stream as they come; it ends with the stream, or where that breaks off."""
+    parser = EventParser()
     parts: list[bytes] = []
     try:
-        while chunk := response.read1(CHUNK):
-            # A long event is put together once, not again with every piece of it.
+        while chunk := response.read1(CHUNK_BYTES):
+            # The pieces of a long event are joined once, when its end has come.
             joined = (parts[-1][-1:] if parts else b"") + chunk
             parts.append(chunk)
             if b"\n\n" in joined:
                 yield from parser.feed(b"".join(parts))
                 parts = []
     except (OSError, HTTPException, ValueError):
-        return  # cut off: whoever reads sees that the end is missing
+        return  # the stream broke off; the caller sees that the last event is missing
 
 
-def part(name: str) -> str:
-    """A name as a part of a path."""
+def path_segment(name: str) -> str:
+    """A name as one segment of a URL path."""
     return quote(name, safe="")
 
 
-def _own_token(url: str) -> str:
-    """The token of the gateway that runs here, if that is the one meant: a secret goes nowhere else."""
-    from afoot.state import demo, running
+@contextmanager
+def handle_signals(
+    handle: Callable[[signal.Signals], None], which: Iterable[signal.Signals] = STOP_SIGNALS
+) -> Iterator[None]:
+    """Call `handle` for each of these signals while the block lasts."""
+    before = {one: signal.signal(one, lambda number, _: handle(signal.Signals(number))) for one in which}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
-    address = running() or demo()
+
+def _open_missing_streams() -> None:
+    """Open a closed standard stream on /dev/null; else the next opened file would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def _print_error(error: CliError, words: list[str]) -> int:
+    if error.message:
+        from afoot.cli.terminal.text import clean
+
+        print(f"afoot: {clean(error.message, keep=chr(10))}", file=sys.stderr)  # a tool's text may be in it
+        if "--json" in words and words[:1] != ["serve"]:
+            body = {"error": {"message": error.message, "exit": error.code, **error.details}}
+            print(json.dumps(body), flush=True)
+    return error.code
+
+
+def _token_of_running_gateway(url: str) -> str:
+    """The token of the gateway on this machine, if `url` is that gateway: a secret goes nowhere else."""
+    from afoot.config.state_folder import running_demo, running_gateway
+
+    address = running_gateway() or running_demo()
     if address is not None and urlsplit(address.mcp).netloc == urlsplit(url).netloc:
         return address.token
-    raise Stop(USAGE, f"the token for {url} is not known here; set AFOOT_TOKEN")
+    raise CliError(USAGE, f"the token for {url} is not known here; set AFOOT_TOKEN")
 
 
-def _wrong(status: int, data: bytes) -> Stop:
+def _error_of_response(status: int, data: bytes) -> CliError:
     try:
         error: dict[str, Any] = json.loads(data)["error"]
         message = str(error.pop("message"))
     except (ValueError, KeyError, TypeError):
-        return Stop(LOST, f"the gateway answered with HTTP {status}")
-    return Stop(_CODES.get(status, USAGE), message, status=status, **error)
+        return CliError(LOST, f"the gateway answered with HTTP {status}")
+    return CliError(_EXIT_BY_STATUS.get(status, USAGE), message, status=status, **error)

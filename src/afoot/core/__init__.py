@@ -1,1 +1,1 @@
-"""The pure heart: facts, the call they fold into, and the rules of what may follow."""
+"""The pure part: facts, the call they fold into, and the rules of what may follow."""

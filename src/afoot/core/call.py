@@ -1,7 +1,11 @@
-"""A call as its facts tell it: `Call = fold(facts)`; what may follow is decided in `rules`."""
+"""A call as its facts tell it: `Call = fold(facts)`; what may follow is decided in `rules`.
+
+Nothing outside this module assigns to a field of a `Call` (`tests/call_writes.py` looks).
+"""
 
 from collections.abc import Iterable
 from enum import StrEnum
+from itertools import islice
 from math import ulp
 
 from msgspec import Raw, Struct
@@ -13,24 +17,30 @@ from afoot.core.facts import (
     Answered,
     Asked,
     CancelRequested,
+    ChildSummary,
     Fact,
     Finished,
     Hindered,
+    Interrupted,
     Logged,
     Opened,
     Question,
     Reading,
+    Redefined,
     Released,
     Reported,
+    Sample,
     Started,
 )
 
 APPROVAL = "afoot_approval"  # the key of the question whether a call may start
+GATEWAY_DIED = "the gateway died"  # why an attempt was followed by another, in `Started.why`
+MAX_REMOTE = 1000  # calls below a call at a gateway behind this one that are known
 STEP = 1e-6  # small enough that a day of messages does not use up the tool's next whole number
 
 
 class State(StrEnum):
-    """Where a call is in its life. Waiting is no state: a call waits while `open` is not empty."""
+    """The states of a call. Waiting is none of them: a call waits while `open` is not empty."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -38,8 +48,47 @@ class State(StrEnum):
     FINISHED = "finished"
 
 
+# Which fact may follow in which state, and the state it leads to. `decide` reads which, `evolve` where to.
+TRANSITIONS: dict[State, dict[type[Fact], State]] = {
+    State.QUEUED: {
+        Amended: State.QUEUED,
+        Admitted: State.QUEUED,
+        Asked: State.QUEUED,
+        Answered: State.QUEUED,
+        Interrupted: State.QUEUED,
+        Redefined: State.QUEUED,
+        Started: State.RUNNING,
+        CancelRequested: State.CANCELLING,
+        Finished: State.FINISHED,
+    },
+    State.RUNNING: {
+        Reported: State.RUNNING,
+        Logged: State.RUNNING,
+        Hindered: State.RUNNING,
+        Asked: State.RUNNING,
+        Answered: State.RUNNING,
+        Started: State.RUNNING,
+        Redefined: State.RUNNING,
+        Interrupted: State.QUEUED,
+        CancelRequested: State.CANCELLING,
+        Finished: State.FINISHED,
+    },
+    State.CANCELLING: {
+        Reported: State.CANCELLING,
+        Logged: State.CANCELLING,
+        Interrupted: State.CANCELLING,
+        Finished: State.FINISHED,
+    },
+    State.FINISHED: {
+        Reported: State.FINISHED,
+        Logged: State.FINISHED,
+        Released: State.FINISHED,
+    },
+}
+
+
 class Call(Struct, eq=False):
-    """One dispatch of a tool. Changed in place, by `evolve`, `note` and `rest` alone: there is one writer."""
+    """One dispatch of a tool. Changed in place by the functions of this module alone: there is one writer."""
 
     id: str
     opened: Opened
@@ -63,11 +112,15 @@ class Call(Struct, eq=False):
     partials: list[Raw] = []
     checkpoint: Raw = NOTHING
     amended: Amended | None = None
+    redefined: Redefined | None = None  # what its tool is now, if that has changed
+    outdated: int = 0  # how many of its questions, the first ones, were asked before that
+    was_harmless: bool = True  # whether all that has run before that changes nothing
     hindered: Hindered | None = None  # what slows or stops it now
     cancel: CancelRequested | None = None
     end: Finished | None = None
     released: Released | None = None
     cpu_s: float = 0.0  # processor time, where it runs in a process of its own
+    remote: dict[str, ChildSummary] = {}  # calls below it at a gateway behind this one
 
     @property
     def is_finished(self) -> bool:
@@ -75,19 +128,41 @@ class Call(Struct, eq=False):
         return self.state is State.FINISHED
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether a question of this call is open, so that its clocks stand still."""
-        return bool(self.open)
-
-    @property
     def is_safe(self) -> bool:
         """Whether it may be run once more after its runner died (U4)."""
-        return self.opened.trusted and (self.opened.idempotent or self.opened.read_only)
+        tool = self.definition
+        return tool.trusted and (tool.idempotent or tool.read_only)
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it changes nothing; what a stranger says of its own tool proves nothing."""
-        return self.opened.trusted and self.opened.read_only
+        """Whether it changes nothing; the word of a stranger for its own tool proves nothing."""
+        tool = self.definition
+        is_run = not self.is_redefined
+        return self.was_harmless and (not is_run or (tool.trusted and tool.read_only))
+
+    @property
+    def definition(self) -> Opened | Redefined:
+        """The fact that says what its tool is: digest, approval, and whether it may be repeated."""
+        return self.opened if self.redefined is None else self.redefined
+
+    @property
+    def is_redefined(self) -> bool:
+        """Whether its tool has changed, and no attempt has begun since (A7)."""
+        return self.redefined is not None and self.redefined.attempt == self.attempt
+
+    @property
+    def approvals(self) -> list[Question]:
+        """The questions whether it may start that were asked about its tool as it is now."""
+        asked = islice(self.questions.values(), self.outdated, None)
+        return [one for one in asked if one.kind == "approval" and one.key == APPROVAL]
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether another attempt may follow one that began: it is safe, or somebody allowed it anew."""
+        if self.is_safe:
+            return True
+        answers = [self.answers.get(one.id) for one in self.approvals] if self.is_redefined else []
+        return any(answered is not None and answered.answer.action == "accept" for answered in answers)
 
     @property
     def is_patient(self) -> bool:
@@ -96,24 +171,24 @@ class Call(Struct, eq=False):
 
     @property
     def arguments(self) -> Raw:
-        """What the tool gets: the caller's arguments, or what a hook made of them."""
+        """The arguments for the tool, as they are kept: the caller's, or what a hook made of them."""
         return self.opened.arguments if self.amended is None else self.amended.arguments
 
     @property
     def approved(self) -> str:
-        """How it came to run: auto, allowlist, user; or none (A3)."""
-        was_asked = any(one.kind == "approval" and one.key == APPROVAL for one in self.questions.values())
-        if self.opened.approval != "ask" and not was_asked:
-            return self.opened.approval
+        """The approval that let it run: auto, allowlist, user; or none (A3)."""
+        approval = self.definition.approval
+        if approval != "ask" and not self.approvals:
+            return approval
         return "user" if self.started is not None else "none"
 
     def on_clock(self, now: float) -> float:
-        """Seconds this call has run, human time left out."""
+        """The seconds this call has run, without the time of people."""
         return self.spent_s if self.since is None else self.spent_s + now - self.since
 
 
-class Series(Struct, eq=False):
-    """Progress that only rises, as the protocol demands: one series a call, over rounds and attempts (P4)."""
+class ProgressSeries(Struct, eq=False):
+    """The numbers sent to callers, which only rise, as the protocol demands: one series a call (P4)."""
 
     last: float | None = None
     total: float | None = None
@@ -128,7 +203,7 @@ class Series(Struct, eq=False):
         elif value is not None and value > last:
             wire = value
         else:
-            # Never lost in the float, never a whole number's worth: the tool's next number still rises.
+            # A step large enough to change the float, and far below one: the tool's next number still rises.
             wire = last + max(STEP, 4 * ulp(last))
             wire = round(wire, 6) if wire < 1e9 else wire
             self.repaired += value is not None
@@ -140,20 +215,59 @@ class Series(Struct, eq=False):
         total = self.total
         if total is None or wire <= total:
             return wire, total
-        # Past the total it is raised; but where the tool says that it is not there yet, no total beats a lie.
+        # Past the total, the total is raised. But where the tool itself says that it is not there yet, none
+        # is sent: that is better than a wrong one.
         return wire, None if value is not None and value < total else wire
 
 
 def fold(call_id: str, facts: Iterable[Fact]) -> Call:
-    """The call that these facts tell of; the first must be `Opened`."""
+    """The call that these facts tell of; raises ValueError if the first, and it alone, is not `Opened`."""
     it = iter(facts)
     first = next(it)
     if not isinstance(first, Opened):
         raise ValueError(f"call {call_id} does not begin with Opened but {type(first).__name__}")
     call = Call(call_id, first)
     for fact in it:
-        evolve(call, fact)
+        replay(call, fact)
     return call
+
+
+def replay(call: Call, fact: Fact) -> None:
+    """Take in a fact that was recorded before, maybe by an older version; see `lacking`."""
+    missing = lacking(call, fact)
+    if missing is not None:
+        evolve(call, missing)
+        call.seq -= 1  # it stands in no history, so it has no number there
+    evolve(call, fact)
+
+
+def lacking(call: Call, fact: Fact) -> Interrupted | None:
+    """The `Interrupted` that a history of an older version lacks before this fact, if it does.
+
+    Older versions took a call of a dead gateway back into the queue without a fact. The next fact shows it:
+    only a queued call is amended or admitted, and a start names the death of the gateway as its reason.
+    """
+    if call.state is not State.RUNNING:
+        return None
+    match fact:
+        case Started(why=why, spent_s=spent_s) if why == GATEWAY_DIED:
+            return Interrupted(fact.at, spent_until_last_sign(call) if spent_s is None else spent_s)
+        case Amended() | Admitted():
+            return Interrupted(fact.at, spent_until_last_sign(call))
+        case _:
+            return None
+
+
+def spent_until_last_sign(call: Call) -> float:
+    """The seconds on the clock of a call whose gateway died: up to its last sign of life (C1, U4).
+
+    The wall clock of the next gateway is not asked: the time without a gateway does not count, and somebody
+    may have set the clock meanwhile.
+    """
+    if call.since is None:
+        return call.spent_s
+    last_sign = max(call.since, call.heard, call.latest.at if call.latest else 0.0)
+    return call.spent_s + last_sign - call.since
 
 
 def note(call: Call, reading: Reading) -> None:
@@ -162,37 +276,69 @@ def note(call: Call, reading: Reading) -> None:
     call.readings += 1
 
 
-def rest(call: Call, now: float) -> None:
-    """Its gateway died, so nobody runs it: it waits to begin, as before its first start (C1, U4).
+def is_advance(before: Reading, now: Reading) -> bool:
+    """Whether a reading says more than one before it; one that repeats it is only a sign of life (C5)."""
+    return now.progress != before.progress or now.total != before.total or now.message != before.message
 
-    What it had run until its last sign counts, whatever a wall clock says.
+
+def precedes(reading: Reading, fact: Fact) -> bool:
+    """Whether a reading belongs before a fact; within one instant, starts and contents come first.
+
+    Instants are as long as the clock's resolution, which is a millisecond with uvloop.
     """
-    if call.since is not None:
-        known = max(call.since, call.heard, call.latest.at if call.latest else 0.0)
-        call.spent_s, call.since = call.spent_s + known - call.since, None
-    if call.state is State.RUNNING:
-        call.state = State.QUEUED
-    call.heard, call.admitted, call.hindered = now, None, None
-    call.asked_at = {question: min(at, now) for question, at in call.asked_at.items()}
+    kind = type(fact)
+    if kind is Opened or kind is Started or kind is Reported:
+        return reading.at < fact.at
+    return reading.at <= fact.at or kind is Finished or kind is Released
+
+
+def note_number(call: Call, reading: Reading, number: int) -> None:
+    """Take in the newest reading, with its number: a stream leaves out many between two."""
+    call.latest = reading
+    call.readings = number
+
+
+def note_sample(call: Call, sample: Sample) -> None:
+    """Take in the last reading that the history has; a fact may have told of a later one."""
+    call.readings = sample.number
+    if call.latest is None or call.latest.at < sample.reading.at:
+        call.latest = sample.reading
+
+
+def note_cpu(call: Call, cpu_s: float) -> None:
+    """Take in that so many more seconds of processor time were used; its end says how many in all."""
+    call.cpu_s += cpu_s
 
 
 def evolve(call: Call, fact: Fact) -> None:
-    """Take in the next fact. That it may follow was decided before."""
+    """Take in the next fact. That it may follow was decided before; raises ValueError for a second `Opened`.
+
+    A reader may lack facts, as after a full disk. One that may not follow then leaves the state as it is.
+    The commonest facts come first, since the arms are tried in order: that pays for the look at the table.
+    """
     call.seq += 1
+    call.state = TRANSITIONS[call.state].get(type(fact), call.state)
     match fact:
-        case Opened():
-            raise ValueError(f"call {call.id} was opened twice")
-        case Amended() | Admitted() | Hindered():
-            _keep(call, fact)
         case Started():
             spent_s = call.spent_s if call.since is None else call.spent_s + fact.at - call.since
             call.spent_s = spent_s if fact.spent_s is None else fact.spent_s
             call.started = fact.at if call.started is None else call.started
             call.begun = call.begun or (call.attempt > 0 and not fact.unsent)
-            call.state, call.attempt, call.heard = State.RUNNING, fact.attempt, fact.at
-            call.since, call.hindered = None if call.open else fact.at, None
+            call.attempt = fact.attempt
+            call.heard = fact.at
+            call.since = None if call.open else fact.at
+            call.hindered = None
         case Reported():
             _report(call, fact)
+        case Finished():
+            call.spent_s += 0.0 if call.since is None else fact.at - call.since
+            call.end = fact
+            call.since = None
+            call.cpu_s = fact.cpu_s
+            call.open.clear()
+        case Released():
+            call.released = fact
+            call.cpu_s = max(call.cpu_s, fact.cpu_s)
         case Logged():
             pass
         case Asked():
@@ -200,23 +346,38 @@ def evolve(call: Call, fact: Fact) -> None:
         case Answered():
             _answer(call, fact)
         case CancelRequested():
-            call.cancel, call.state = fact, State.CANCELLING
-        case Finished():
-            call.spent_s += 0.0 if call.since is None else fact.at - call.since
-            call.state, call.end, call.since, call.cpu_s = State.FINISHED, fact, None, fact.cpu_s
-            call.open.clear()
-        case Released():
-            call.released, call.cpu_s = fact, max(call.cpu_s, fact.cpu_s)
+            call.cancel = fact
+        case Amended() | Admitted() | Redefined():
+            _before_start(call, fact)
+        case Hindered():
+            call.hindered = fact if fact.by else None
+        case Interrupted():
+            _interrupt(call, fact)
+        case Opened():
+            raise ValueError(f"call {call.id} was opened twice")
 
 
-def _keep(call: Call, fact: Amended | Admitted | Hindered) -> None:
+def _before_start(call: Call, fact: Amended | Admitted | Redefined) -> None:
     match fact:
         case Amended():
             call.amended = fact
         case Admitted():
             call.admitted = fact
-        case Hindered():
-            call.hindered = fact if fact.by else None
+        case Redefined():
+            call.was_harmless = call.is_harmless if call.attempt else True
+            call.redefined = fact
+            call.outdated = len(call.questions)
+
+
+def _interrupt(call: Call, fact: Interrupted) -> None:
+    """Nobody runs it: its clocks are those of a first start, and questions stay open (C1, U4)."""
+    call.spent_s = fact.spent_s
+    call.since = None
+    call.heard = fact.at
+    call.admitted = None
+    call.hindered = None
+    # A clock that was set back meanwhile gives nobody more time to answer.
+    call.asked_at = {question: min(at, fact.at) for question, at in call.asked_at.items()}
 
 
 def _report(call: Call, fact: Reported) -> None:
@@ -228,6 +389,9 @@ def _report(call: Call, fact: Reported) -> None:
         call.partials.append(fact.partial)
     if fact.checkpoint:
         call.checkpoint = fact.checkpoint
+    for child in fact.children:
+        if child.id in call.remote or len(call.remote) < MAX_REMOTE:
+            call.remote[child.id] = child
     if fact.progress is not None or fact.message is not None:
         call.latest = Reading(fact.at, fact.progress, fact.total, fact.message)
 
@@ -239,7 +403,8 @@ def _ask(call: Call, fact: Asked) -> None:
         call.since = None
     call.open[question.id] = question
     call.questions[question.id] = question
-    call.asked_at[question.id], call.asked_by[question.id] = fact.at, call.attempt
+    call.asked_at[question.id] = fact.at
+    call.asked_by[question.id] = call.attempt
 
 
 def _answer(call: Call, fact: Answered) -> None:

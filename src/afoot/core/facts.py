@@ -1,14 +1,15 @@
-"""The facts a call is made of, and the values inside them; what they do to a call is in `call`."""
+"""The facts that a call is made of, and the values inside them; `core.call` says what they do to a call."""
 
 from msgspec import Raw, Struct
 
-NOTHING = Raw()  # "no value": msgspec leaves out this very object when encoding, and no other empty one
+NOTHING = Raw()  # "no value": msgspec leaves out this one object when it encodes, and no other empty one
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
     """The clocks of one call. `idle_s` None means that silence alone never ends it.
 
-    `patient`: silence counts only once the tool has reported, as it does of servers that are not ours (C1).
+    `patient`: silence counts only after the first report. Tools of other servers are patient (C1).
+    `idle_by_caller` and `ceiling_by_caller`: the budget of the caller is that limit (C11).
     """
 
     idle_s: float | None = 30.0
@@ -18,10 +19,15 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     grace_s: float = 5.0
     start_s: float = 60.0
     patient: bool = False
+    idle_by_caller: bool = False
+    ceiling_by_caller: bool = False
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):
-    """Progress as the tool said it: numbers and a message. `source` is "engine" for a notice."""
+    """Progress as the tool reported it: numbers and a message.
+
+    `source` is "engine" for a notice, and "below" for numbers that add up those of the child calls.
+    """
 
     at: float
     progress: float | None = None
@@ -31,7 +37,7 @@ class Reading(Struct, frozen=True, omit_defaults=True):
 
 
 class Question(Struct, frozen=True, omit_defaults=True):
-    """Something a person, or the caller's model, is asked; or that a call below this one asks somebody."""
+    """A question to a person or to the caller's model, of this call or of a call below it."""
 
     id: str
     key: str
@@ -40,28 +46,31 @@ class Question(Struct, frozen=True, omit_defaults=True):
     body: Raw = NOTHING  # form, approval: the schema; url: the address; sample: the whole params
     to: str = ""  # caller or operator, if only one of them is asked
     below: str = ""  # the question of a call below that this one stands for
+    more: Raw = NOTHING  # fields and `_meta` of a server's request that are passed on as they came (U8)
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
-    """What came back: accept with content, decline, or cancel."""
+    """The answer to a question: accept with content, decline, or cancel."""
 
     action: str = "accept"
     content: Raw = NOTHING
     by: str = "caller"
-    surface: str = ""  # of the operator's: console, terminal, panel, api, python
-    who: str = ""  # of the operators it was: a browser's session, or whose token
+    surface: str = ""  # where an operator answered: console, terminal, panel, api, python
+    who: str = ""  # which operator: a browser's session, or the name of a token
+    more: Raw = NOTHING  # fields and `_meta` of a caller's answer that are passed on as they came (U8)
 
 
 class Result(Struct, frozen=True, omit_defaults=True):
-    """What a tool returned, ready for the wire: a content list, and its structured form."""
+    """The result of a tool, ready for the wire: a content list, and its structured form."""
 
     content: Raw
     structured: Raw = NOTHING
     is_error: bool = False
+    more: Raw = NOTHING  # fields and `_meta` of a server's result that are passed on as they came (U8)
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
-    """Why a call did not end well, and how far it had come (E2)."""
+    """The reason why a call did not end well, and how far it had come (E2)."""
 
     message: str
     category: str = "internal"
@@ -76,7 +85,7 @@ class Failure(Struct, frozen=True, omit_defaults=True):
 
 
 class Trace(Struct, frozen=True, omit_defaults=True):
-    """The trace a call is part of, in the words of the W3C: what its caller sent, or that it begins here."""
+    """The W3C trace that a call is part of: the caller's, or one that begins here."""
 
     parent: str = ""  # traceparent
     state: str = ""
@@ -99,11 +108,13 @@ class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     weight: float = 1.0
     digest: str = ""
     approval: str = "auto"  # auto, allowlist, ask
-    trusted: bool = True  # whether what the tool says of itself counts
-    rerun_of: str = ""  # the call that somebody wanted once more
-    key: str = ""  # by which its caller would mean this very call again
-    task: bool = False  # whether it may be found again as a task
+    trusted: bool = True  # whether the annotations of the tool count
+    rerun_of: str = ""  # the call that this one repeats
+    key: str = ""  # the idempotency key that its caller chose
+    task: bool = False  # whether its caller may find it again as a task
     trace: Trace | None = None
+    can_ask: bool = False  # whether its caller can be asked with a form; older histories do not say
+    more: Raw = NOTHING  # fields and `_meta` of the request that are passed on as they came (U8)
 
 
 class Amended(Struct, frozen=True, omit_defaults=True, tag="amended"):
@@ -115,7 +126,7 @@ class Amended(Struct, frozen=True, omit_defaults=True, tag="amended"):
 
 
 class Admitted(Struct, frozen=True, omit_defaults=True, tag="admitted"):
-    """It has its slot; what it runs on is being started."""
+    """It has its slot; its server, child process or tab is being started."""
 
     at: float
     what: str
@@ -129,11 +140,50 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     where: str = ""
     unsent: bool = False  # the attempt before never had the request
     why: str = ""  # what ended the attempt before
-    spent_s: float | None = None  # on the clock before, over all attempts; None: all since they began
+    spent_s: float | None = None  # seconds on the clock before, over all attempts; None: all since the first
+
+
+class Interrupted(Struct, frozen=True, omit_defaults=True, tag="interrupted"):
+    """The gateway that had the call died, and another one found it; nothing runs it now.
+
+    `at` is the time at which it was found. `spent_s` counts the seconds on the clock, over all attempts, up
+    to the last sign of life; the time without a gateway is not in it.
+    """
+
+    at: float
+    spent_s: float = 0.0
+
+
+class Redefined(Struct, frozen=True, omit_defaults=True, tag="redefined"):
+    """The tool is not any more what it was: its server or page has another definition of it now (A7).
+
+    From here on the call is judged by this definition. `attempt` is the last one that began before.
+    """
+
+    at: float
+    digest: str
+    attempt: int = 0
+    approval: str = "auto"  # auto, allowlist, ask
+    read_only: bool = False
+    idempotent: bool = False
+    trusted: bool = True  # whether the annotations of the tool count
+
+
+class ChildSummary(Struct, frozen=True, omit_defaults=True):
+    """A call below another one, as the followers of the upper one see it (P8)."""
+
+    id: str
+    tool: str
+    state: str
+    outcome: str | None = None
+    progress: float | None = None
+    total: float | None = None
+    message: str | None = None
+    parent: str | None = None  # the call right above it, if that is not the one that is followed
 
 
 class Reported(Struct, frozen=True, omit_defaults=True, tag="reported"):
-    """Content from the tool: data, a partial result, a checkpoint; maybe with numbers."""
+    """A report with content: data, a partial result, a checkpoint, child calls; maybe with numbers."""
 
     at: float
     attempt: int = 1
@@ -144,6 +194,8 @@ class Reported(Struct, frozen=True, omit_defaults=True, tag="reported"):
     partial: Raw = NOTHING
     checkpoint: Raw = NOTHING
     late: bool = False
+    more: Raw = NOTHING  # fields and `_meta` of a server's notification that are passed on as they came (U8)
+    children: tuple[ChildSummary, ...] = ()  # calls at a gateway behind this one that have changed (P8)
 
 
 class Logged(Struct, frozen=True, omit_defaults=True, tag="logged"):
@@ -153,10 +205,11 @@ class Logged(Struct, frozen=True, omit_defaults=True, tag="logged"):
     text: str
     level: str = "info"
     logger: str = ""
+    more: Raw = NOTHING  # fields and `_meta` of a server's notification that are passed on as they came (U8)
 
 
 class Hindered(Struct, frozen=True, omit_defaults=True, tag="hindered"):
-    """Something slows what it runs on, or stops it, as a hidden tab does; no `by`: no more."""
+    """Something slows or stops the place where it runs, as a hidden tab does; an empty `by` ends that."""
 
     at: float
     by: str = ""  # "its tab is hidden"
@@ -184,7 +237,7 @@ class CancelRequested(Struct, frozen=True, omit_defaults=True, tag="cancel_reque
     at: float
     by: str  # caller, operator, parent, disconnect, shutdown, idle, ceiling, answer
     reason: str
-    who: str = ""  # of the operators it was, if that is known
+    who: str = ""  # which operator, if that is known
 
 
 class Finished(Struct, frozen=True, omit_defaults=True, tag="finished"):
@@ -202,7 +255,7 @@ class Released(Struct, frozen=True, omit_defaults=True, tag="released"):
 
     at: float
     how: str = "stopped"  # stopped, grace
-    cpu_s: float = 0.0  # all of it: what was told to stop may have gone on
+    cpu_s: float = 0.0  # all of it: a tool that was told to stop may have gone on for a while
 
 
 Fact = (
@@ -210,6 +263,8 @@ Fact = (
     | Amended
     | Admitted
     | Started
+    | Interrupted
+    | Redefined
     | Reported
     | Logged
     | Hindered
@@ -222,7 +277,7 @@ Fact = (
 
 
 class Entry(Struct, frozen=True):
-    """A fact in its place: `seq` counts within the call, without a hole."""
+    """A fact with its call and its number; `seq` counts within the call, without a gap."""
 
     call: str
     seq: int
@@ -230,7 +285,7 @@ class Entry(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True, omit_defaults=True):
-    """A reading taken into the history; `left_out` counts those between it and the one before."""
+    """A reading in the history; `left_out` counts the readings between it and the sample before."""
 
     call: str
     number: int

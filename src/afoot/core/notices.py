@@ -1,75 +1,117 @@
-"""What the engine says for a tool: on whom a silent one waits, or how long it runs (T5); what is below it."""
+"""`notice` says for a silent tool how long it runs, or on whom it waits (T5); also summaries of child calls.
 
-from msgspec import Struct
+`format_number` and `format_size` write numbers as people do.
+"""
+
+from msgspec.structs import replace
 
 from afoot.core.call import Call, State
-from afoot.core.facts import Fact, Finished, Opened, Reading, Started
+from afoot.core.facts import ChildSummary, Fact, Finished, Opened, Reading, Started
 
-STALL_S = 10.0
+STALL_S = 10.0  # a call that advances no more is stalled after this, and after STALL_GAPS usual gaps
 STALL_GAPS = 4
-
-
-class Child(Struct, frozen=True, omit_defaults=True):
-    """A call below another, as those are told of it who follow the one above (P8)."""
-
-    id: str
-    tool: str
-    state: str
-    outcome: str | None = None
-    progress: float | None = None
-    total: float | None = None
-    message: str | None = None
-    parent: str | None = None  # the call right above it, if that is not the one that is followed
-
-
-def brief(call: Call, above: str) -> Child:
-    """A call as it is told of to those who follow the one above."""
-    latest = call.latest
-    numbers = (None, None, None) if latest is None else (latest.progress, latest.total, latest.message)
-    parent = None if call.opened.parent == above else call.opened.parent
-    outcome = None if call.end is None else call.end.outcome
-    return Child(call.id, call.opened.tool, call.state.value, outcome, *numbers, parent)
-
-
-def waiting_on(call: Call) -> str | None:
-    """On whom the call waits, if on anybody."""
-    return "person" if call.open else None
-
-
-def is_stalled(call: Call, now: float, heard: float, usual_s: float | None = None) -> bool:
-    """Alive, but not advancing for far longer than it usually takes between two reports (C5).
-
-    `usual_s` is that time where more is known of it than its mean.
-    """
-    latest = call.latest
-    if latest is None or call.started is None or call.state is not State.RUNNING or call.open:
-        return False
-    if usual_s is None:
-        usual_s = (latest.at - call.started) / max(1, call.readings + call.contents)
-    return heard > latest.at and now - latest.at > max(STALL_S, STALL_GAPS * usual_s)
-
-
-def notice(call: Call, now: float, heard: float = 0.0, usual_s: float | None = None) -> Reading:
-    """A sign of life from the engine: no number, no total, no touch on a clock."""
-    return Reading(now, message=_text(call, now, heard, usual_s), source="engine")
-
-
-def stages(fact: Fact) -> list[Reading]:
-    """The stages that `lifecycle = "stages"` shows at this fact, for a tool that reports nothing itself."""
-    if type(fact) is Finished and fact.outcome != "ok":
-        return []  # a failed call never shows 100
-    steps = _STAGES.get(type(fact), ())
-    return [Reading(fact.at, float(at), 100.0, name, source="engine") for at, name in steps]
-
-
+SILENT_S = 30.0  # one without an idle limit that never reported is stalled after the default of that limit
 _STAGES: dict[type[Fact], tuple[tuple[int, str], ...]] = {
     Opened: ((0, "started"),),
     Started: ((25, "initialising"), (50, "executing")),
     Finished: ((100, "completed"),),
 }
+_STAGES_TOTAL = 100.0
+_POWERS = 1e21  # from here on with powers of ten, as browsers do
+_SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
 
 
-def _text(call: Call, now: float, heard: float, usual_s: float | None) -> str:
+def summarize_child(call: Call, above: str) -> ChildSummary:
+    """A call as the followers of the call `above` it see it."""
+    latest = call.latest
+    numbers = (None, None, None) if latest is None else (latest.progress, latest.total, latest.message)
+    parent = None if call.opened.parent == above else call.opened.parent
+    outcome = None if call.end is None else call.end.outcome
+    return ChildSummary(call.id, call.opened.tool, call.state.value, outcome, *numbers, parent)
+
+
+def waiting_on(call: Call) -> str | None:
+    """The one on whom the call waits, if it waits."""
+    return "person" if call.open else None
+
+
+def is_stalled(
+    call: Call, now: float, heard: float, usual_s: float | None = None, advanced: float | None = None
+) -> bool:
+    """Whether a call has not advanced for far longer than it usually does, and no clock minds that (C5).
+
+    It is alive, or it has no idle limit. `usual_s` is the usual time between two advances; without it, the
+    mean of this call counts. `advanced` is the time of its last advance; without it, of its last report.
+    """
+    if call.started is None or call.state is not State.RUNNING or call.open:
+        return False
+    latest, is_endless = call.latest, call.opened.limits.idle_s is None
+    if latest is None:
+        return is_endless and now - max(heard, call.heard) > SILENT_S
+    since = _last_advance(call, advanced)
+    if usual_s is None:
+        usual_s = (latest.at - call.started) / max(1, call.readings + call.contents)
+    return (is_endless or heard > since) and now - since > max(STALL_S, STALL_GAPS * usual_s)
+
+
+def notice(
+    call: Call, now: float, heard: float = 0.0, usual_s: float | None = None, advanced: float | None = None
+) -> Reading:
+    """A sign of life from the engine: it has no numbers and touches no clock."""
+    return Reading(now, message=_text(call, now, heard, usual_s, advanced), source="engine")
+
+
+def lifecycle_stages(fact: Fact) -> list[Reading]:
+    """The readings that `lifecycle = "stages"` shows at this fact."""
+    if type(fact) is Finished and fact.outcome != "ok":
+        return []  # a failed call never shows 100
+    steps = _STAGES.get(type(fact), ())
+    return [Reading(fact.at, float(at), _STAGES_TOTAL, name, source="engine") for at, name in steps]
+
+
+def within_stage(reading: Reading) -> Reading:
+    """A reading of the tool as `lifecycle = "stages"` shows it: its numbers as a part of *executing*.
+
+    Numbers without a total say nothing about that part, so only their message is shown.
+    """
+    if reading.progress is None or not reading.total:
+        return replace(reading, progress=None, total=None)
+    share = min(1.0, max(0.0, reading.progress / reading.total))
+    begin, _ = _STAGES[Started][-1]
+    at = begin + share * (_STAGES_TOTAL - begin)
+    return replace(
+        reading, progress=min(at, _STAGES_TOTAL - 1.0), total=_STAGES_TOTAL
+    )  # all of it: at the end
+
+
+def format_number(value: float) -> str:
+    """A number; a whole or a large one has no point and no power of ten."""
+    is_whole = abs(value) < _POWERS and (value % 1 == 0 or abs(value) >= 1e6)
+    return str(round(value)) if is_whole else f"{value:.6g}"
+
+
+def format_share(progress: float, total: float) -> str:
+    """Progress that child calls have made, for people: the sums of their weights mean nothing to them."""
+    return f"{min(100.0, max(0.0, 100 * progress / total)):.0f} %"
+
+
+def format_size(count: int) -> str:
+    """A number of bytes in the unit in which somebody is likely to have set it: 500 MB, 2 GiB."""
+    for name, unit in (("GiB", 1024**3), ("MiB", 1024**2)):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit} {name}"
+    name, unit = next(one for one in _SIZES if count >= 0.9995 * one[1] or one[1] == 1)
+    return f"{count / unit:.3g} {name}"
+
+
+def _last_advance(call: Call, advanced: float | None) -> float:
+    """The time of the last advance: a reading that said more, or a report with content, or a start."""
+    if advanced is None:
+        advanced = 0.0 if call.latest is None else call.latest.at
+    return max(advanced, call.heard)
+
+
+def _text(call: Call, now: float, heard: float, usual_s: float | None, advanced: float | None) -> str:
     if call.open:
         question = next(iter(call.open.values()))
         if question.kind == "approval":
@@ -81,7 +123,9 @@ def _text(call: Call, now: float, heard: float, usual_s: float | None) -> str:
         return f"queued, {now - call.opened.at:.0f} s"
     if call.state is State.CANCELLING:
         return "cancelling"
-    if is_stalled(call, now, heard, usual_s) and call.latest is not None:
-        return f"alive, but no advance for {now - call.latest.at:.0f} s"
+    if is_stalled(call, now, heard, usual_s, advanced):
+        since = _last_advance(call, advanced)
+        silent = f"silent for {now - max(heard, since):.0f} s"
+        return f"alive, but no advance for {now - since:.0f} s" if heard > since else silent
     hindered = "" if call.hindered is None else f", {call.hindered.by}"
     return f"running, {call.on_clock(now):.0f} s{hindered}"

@@ -1,32 +1,35 @@
-"""What the engine needs of the world, as Protocols: a clock, a journal, providers and their runs."""
+"""The Protocols by which the engine knows the world: `Clock`, `Journal`, `Provider`, `Run` and hooks.
+
+The structs beside them are what goes through these ports: tools, reports, queries, rows, batches.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from math import inf
 from typing import Protocol
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
 
-from afoot.core.call import Call
-from afoot.core.facts import NOTHING, Answer, Entry, Limits, Question, Result, Sample
-from afoot.core.redact import USUAL
+from afoot.core.call import Call, ProgressSeries
+from afoot.core.facts import NOTHING, Answer, ChildSummary, Entry, Limits, Question, Result, Sample
+from afoot.core.redaction import DEFAULT_REDACTOR
 
 
-class Handle(Protocol):
-    """Something that can be called off."""
+class TimerHandle(Protocol):
+    """A timer that can be cancelled."""
 
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    """Time, in seconds since 1970, that never jumps."""
+    """A clock that never jumps, in seconds since 1970."""
 
     def now(self) -> float: ...
 
-    def at(self, when: float, then: Callable[[], object]) -> Handle: ...
+    def at(self, when: float, then: Callable[[], object]) -> TimerHandle: ...
 
 
 class Tool(Struct, frozen=True):
-    """A tool as it is offered: its name, its schemas, its limits. `definition` is what a model sees."""
+    """A tool as it is offered: its name, its schemas, its limits. A model sees the `definition`."""
 
     name: str
     server: str
@@ -41,24 +44,28 @@ class Tool(Struct, frozen=True):
     lifecycle: str = "off"  # off, stages
     requires: Mapping[str, object] = {}
     digest: str = ""
-    inner: str = ""  # its name at its provider, where that is another
+    inner: str = ""  # its name at its provider, where that is another one
     trusted: bool = True  # whether its annotations may lower what is asked, and let it run again
-    approval: str = ""  # auto, ask, off; empty: by what it is
-    usual: str = ""  # auto, ask, off: what it is by its kind, where nobody has set anything
-    source: str = ""  # which page or plugin it is from: page:ORIGIN, plugin:NAME@HASH
-    address: str = ""  # how settings may call it besides: ORIGIN/NAME
-    gone: bool = False  # known, so that a call is told why it cannot run; offered no more
-    starts: bool = False  # whether what runs it may have to be started first
-    isolation: Mapping[str, float] = {}  # what a call may use in its child process; empty: it has none
+    approval: str = ""  # auto, ask, off; empty: by its annotations
+    default_approval: str = (
+        ""  # auto, ask, off: the approval of its kind of tool, where nobody has set anything
+    )
+    source: str = ""  # the page or plugin it is from: page:ORIGIN, plugin:NAME@HASH
+    address: str = ""  # another name of it in settings: ORIGIN/NAME
+    gone: bool = False  # offered no more; still known, so that a call is told why it cannot run
+    starts: bool = False  # whether its server, child process or tab may have to be started first
+    isolation: Mapping[str, float] = {}  # limits of a call in its child process; empty: it has none
     task: str = ""  # forbidden, optional, required; empty: by how long it usually takes
-    on_disconnect: str = "cancel"  # or detach: it runs on for nobody
-    join: str = ""  # or same-arguments: who asks for the same again gets the call that runs for nobody
+    on_disconnect: str = "cancel"  # or detach: it runs on after its caller has left
+    join: str = ""  # or same-arguments: a caller that asks for the same again gets the detached call
     plain: bool = True  # whether it starts at once: no approval, no slot, nothing to start
-    suspects: Callable[[Raw], object] = USUAL.scan(NOTHING)  # None: no secret in these arguments (S4)
+    suspects: Callable[[Raw], object] = DEFAULT_REDACTOR.scan(
+        NOTHING
+    )  # None: no secret in these arguments (S4)
 
 
 class Report(Struct, frozen=True):
-    """What a tool says of its progress, before any hygiene; `data` and `partial` are encoded JSON."""
+    """A report of a tool, as it came; `data` and `partial` are encoded JSON."""
 
     progress: float | None = None
     total: float | None = None
@@ -66,16 +73,18 @@ class Report(Struct, frozen=True):
     data: Raw = NOTHING
     partial: Raw = NOTHING
     checkpoint: Raw = NOTHING
+    more: Raw = NOTHING  # fields and `_meta` of a server's notification that are passed on as they came (U8)
+    children: tuple[ChildSummary, ...] = ()  # calls at a gateway behind this one that have changed
 
 
-class Tapes(Protocol):
-    """Takes down what is said on the wires of calls, where that is wanted."""
+class MessageLog(Protocol):
+    """Keeps the messages on the wires of calls, where the settings want that."""
 
     def add(self, call: str, side: str, way: str, message: bytes) -> None: ...
 
 
 class Run(Protocol):
-    """One attempt of one call, as its provider sees it. All of it must be used on the engine's loop."""
+    """One attempt of one call, as its provider sees it; to be used on the engine's loop alone."""
 
     @property
     def id(self) -> str: ...
@@ -90,14 +99,19 @@ class Run(Protocol):
     def cancelled(self) -> str | None: ...
 
     @property
-    def tapes(self) -> Tapes | None: ...
+    def wire_log(self) -> MessageLog | None: ...
 
     @property
     def resumed_from(self) -> Raw: ...
 
     @property
+    def more(self) -> Raw:
+        """Fields and `_meta` of the caller's request that are passed on to a server as they came (U8)."""
+        ...
+
+    @property
     def trace(self) -> dict[str, str]:
-        """What other servers are told of the trace that this is part of, for the `_meta` (V3)."""
+        """The trace of this call, for the `_meta` of requests to other servers (V3)."""
         ...
 
     def report(self, progress: float | None, total: float | None, message: str | None) -> None: ...
@@ -106,24 +120,28 @@ class Run(Protocol):
 
     def alive(self) -> None: ...
 
-    def log(self, text: str, level: str, logger: str) -> None: ...
+    def log(self, text: str, level: str, logger: str, more: Raw = NOTHING) -> None: ...
 
     def ask(self, question: Question) -> Awaitable[Answer]: ...
 
     def budget(self) -> tuple[float | None, float]:
-        """The idle limit, and the seconds that are left on the clock (C3)."""
+        """Return the idle limit, and the seconds that are left on the clock (C3)."""
         ...
 
     def waiting(self, message: str | None) -> None:
-        """Somebody is asked further down, and what; None: no more. The clocks stand still meanwhile (C3)."""
+        """Stop the clocks while the server asks somebody; None: it does no more (C3)."""
         ...
 
     def hindered(self, by: str, hint: str) -> None:
-        """Something slows it or stops it, and what to do about that; nothing: no more."""
+        """Say what slows or stops the tool, and what to do about it; both empty: nothing does any more."""
+        ...
+
+    def holds_loop(self) -> None:
+        """Say, from any thread, that the tool holds the engine's loop now: this time is its own (G4)."""
         ...
 
     def spent(self, cpu_s: float) -> None:
-        """So many more seconds of processor time were used, in a process of its own."""
+        """Add processor time that was used in a process of its own."""
         ...
 
     def call(self, tool: str, arguments: Raw, weight: float) -> Awaitable[Result]:
@@ -134,8 +152,31 @@ class Run(Protocol):
 Work = Callable[[Run], Awaitable[Result]]
 
 
-class Start(Struct, frozen=True):
-    """Something that is being started: `done` raises ToolError where it cannot be."""
+# A request that opened a call: its id, the version of its protocol, and its progress token.
+OpeningRequest = tuple[int | str, str, int | str | UnsetType]
+
+
+class CallerPresence(Protocol):
+    """The requests by which a call's caller follows it. `serve` keeps them; others only read this."""
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the caller can be asked with a form now."""
+        ...
+
+    @property
+    def opened_by(self) -> OpeningRequest | None:
+        """The request that opened the call."""
+        ...
+
+    @property
+    def series(self) -> ProgressSeries:
+        """The progress numbers that the caller has been sent (P4)."""
+        ...
+
+
+class RunnerStart(Struct, frozen=True):
+    """A start under way of what a tool runs on; `done` raises ToolError or RunnerDied where it fails."""
 
     what: str  # "starting server files"
     done: Callable[[], Awaitable[None]]
@@ -150,27 +191,38 @@ class Provider(Protocol):
     def tools(self) -> Sequence[Tool]: ...
 
     def prepare(self, tool: str, arguments: Raw) -> Work:
-        """The work of one call, its arguments checked; raises ToolError.validation.
+        """Check the arguments and return the work of one call; raises ToolError.validation.
 
-        The work raises RunnerDied where what it ran on died: then it is known that nothing runs any more.
+        The work raises RunnerDied when its server, child process or tab died, so that nothing runs any more.
         """
         ...
 
-    def start(self, tool: str, caller: str) -> "Start | None":
-        """What must be up before this tool can run for this caller; None if everything is."""
+    def start(self, tool: str, caller: str) -> "RunnerStart | None":
+        """Return what must be started before this tool can run for this caller; None if everything runs.
+
+        Once that is done, `tools` gives the tools as they are now: the call is judged by them (A7).
+        """
         ...
 
 
-class Hooks(Protocol):
-    """What somebody else wants to see, or have a say in, before a call starts (K1)."""
+class BeforeCallHooks(Protocol):
+    """Hooks that see a call before it starts, and may refuse or change it (K1)."""
 
     def before(self, call: Call, tool: Tool) -> Awaitable[Raw | None]:
-        """The arguments as they are to be, None if unchanged; raises ToolError.refused."""
+        """Return the changed arguments, None if unchanged; raises ToolError.refused."""
         ...
 
 
-class Query(Struct, frozen=True, omit_defaults=True):
-    """Which calls of the history are wanted, newest first."""
+class QuestionHooks(Protocol):
+    """Hooks that see a question before a person does, and may answer it (K1)."""
+
+    def answer(self, call: Call, tool: Tool, question: Question) -> Awaitable[Answer | None]:
+        """Return the answer; None if it is left to a person."""
+        ...
+
+
+class CallQuery(Struct, frozen=True, omit_defaults=True):
+    """A search for calls of the history, newest first."""
 
     text: str = ""
     tool: str = ""
@@ -183,19 +235,19 @@ class Query(Struct, frozen=True, omit_defaults=True):
     parent: str = ""
 
 
-class Purge(Struct, frozen=True):
-    """Which calls of the history are to go: by one of these. One that has not ended never goes (H6)."""
+class PurgeRule(Struct, frozen=True):
+    """A rule by which calls of the history are taken out. One that has not ended always stays (H6)."""
 
     calls: Sequence[str] = ()
     before: float | None = None  # opened and ended before
-    keep: int | None = None  # all but so many, the newest
+    keep: int | None = None  # all but this many, the newest
     most_bytes: int | None = None  # the oldest, until the history is no larger
-    spare: Set[str] = frozenset()  # these never
+    spare: Set[str] = frozenset()  # calls that stay in any case
     claimed: float = inf  # tasks, and calls with a key, go only if they ended before
 
 
-class Row(Struct, frozen=True, omit_defaults=True):
-    """A call in a list: enough for a line."""
+class CallRow(Struct, frozen=True, omit_defaults=True):
+    """A call that has ended, as a line of a list."""
 
     id: str
     tool: str
@@ -209,20 +261,22 @@ class Row(Struct, frozen=True, omit_defaults=True):
     total: float | None = None
     message: str | None = None
     started: float | None = None
-    approved: str = ""  # user, allowlist, auto, none; empty: nobody wrote it down
+    approved: str = ""  # user, allowlist, auto, none; empty: an older version did not write it down
     parent: str = ""  # the call that made it
+    key: str = ""  # the idempotency key that its caller chose
+    ran_s: float | None = None  # seconds on the clock, without the time of people; None: it never started
 
 
 class Batch(Struct):
-    """What one loop pass adds to the history. Writing an entry, sample or row again changes nothing."""
+    """The additions of one loop pass to the history. Writing one of them again changes nothing."""
 
     entries: list[Entry] = []
     samples: list[Sample] = []
-    rows: dict[str, Row] = {}
+    rows: dict[str, CallRow] = {}
 
 
 class Journal(Protocol):
-    """Keeps facts. `epoch` changes whenever positions start anew."""
+    """A store of facts. `epoch` changes whenever positions start anew."""
 
     @property
     def epoch(self) -> str: ...
@@ -242,16 +296,20 @@ class Journal(Protocol):
 
     def since(self, position: int, limit: int = 1000) -> Awaitable[list[tuple[int, Entry]]]: ...
 
-    def find(self, query: Query) -> Awaitable[list[Row]]: ...
+    def find(self, query: CallQuery) -> Awaitable[list[CallRow]]: ...
 
     def unfinished(self) -> Awaitable[list[str]]: ...
 
-    def children(self, call: str) -> Awaitable[tuple[int, int]]:
-        """How many calls that are over a call has made, and how many of them did not end well."""
+    def keyed(self, caller: str, key: str) -> Awaitable[str | None]:
+        """The newest listed call that this caller opened with this idempotency key."""
         ...
 
-    def purge(self, rule: Purge) -> Awaitable[int]:
-        """Take out some calls that are to go; gives how many, 0 when all have gone. Raises StoreError."""
+    def children(self, call: str) -> Awaitable[tuple[int, int]]:
+        """Count the calls below this one that have ended, and those of them that did not end well."""
+        ...
+
+    def purge(self, rule: PurgeRule) -> Awaitable[int]:
+        """Take out some calls that a rule means; gives how many, 0 when all have gone. Raises StoreError."""
         ...
 
     def close(self) -> Awaitable[None]: ...

@@ -1,4 +1,4 @@
-"""Which fact may follow which, and what the clocks say; every rule of a call's life is here.
+"""`decide` says which fact may follow which, and what the clocks demand; the table itself is in `call`.
 
 Nothing here knows who asks, where it is written or what time it is: time is an argument.
 """
@@ -8,60 +8,24 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from afoot.core.call import Call, State
+from afoot.core.call import TRANSITIONS, Call, State
 from afoot.core.facts import (
-    Admitted,
-    Amended,
     Answered,
     Asked,
     CancelRequested,
     Fact,
     Failure,
     Finished,
-    Hindered,
     Limits,
-    Logged,
     Released,
     Reported,
     Started,
 )
 from afoot.errors import AlreadyAnswered, IllegalFact
 
-TRANSITIONS: dict[State, dict[type[Fact], State]] = {
-    State.QUEUED: {
-        Amended: State.QUEUED,
-        Admitted: State.QUEUED,
-        Asked: State.QUEUED,
-        Answered: State.QUEUED,
-        Started: State.RUNNING,
-        CancelRequested: State.CANCELLING,
-        Finished: State.FINISHED,
-    },
-    State.RUNNING: {
-        Reported: State.RUNNING,
-        Logged: State.RUNNING,
-        Hindered: State.RUNNING,
-        Asked: State.RUNNING,
-        Answered: State.RUNNING,
-        Started: State.RUNNING,
-        CancelRequested: State.CANCELLING,
-        Finished: State.FINISHED,
-    },
-    State.CANCELLING: {
-        Reported: State.CANCELLING,
-        Logged: State.CANCELLING,
-        Finished: State.FINISHED,
-    },
-    State.FINISHED: {
-        Reported: State.FINISHED,
-        Logged: State.FINISHED,
-        Released: State.FINISHED,
-    },
-}
-
 
 class Tick(Struct, frozen=True):
-    """Time passed. `heard` is when the tool last gave a sign of life, heartbeats and readings included."""
+    """The wish to apply the clocks. `heard`: the tool's last sign of life, also a heartbeat or a reading."""
 
     now: float
     heard: float
@@ -83,13 +47,13 @@ def decide(call: Call, wish: Fact | Tick) -> tuple[Fact, ...]:
     return guard(call, wish)
 
 
-def due(call: Call, heard: float) -> float | None:
-    """When the next clock of this call fires, if nothing is heard until then."""
+def next_deadline(call: Call, heard: float) -> float | None:
+    """The instant at which the next clock of this call fires, if nothing is heard until then."""
     first = _first_clock(call, heard)
     return None if first is None else first[0]
 
 
-def explained(call: Call, failure: Failure, now: float) -> Failure:
+def with_circumstances(call: Call, failure: Failure, now: float) -> Failure:
     """The same failure, saying how far the call had come (E2)."""
     started = call.started is not None
     return replace(
@@ -100,10 +64,10 @@ def explained(call: Call, failure: Failure, now: float) -> Failure:
     )
 
 
-def fate(call: Call, *, began: bool) -> str:
-    """How a call ends whose runner died and that is not run again: lost if nothing can have happened (U4).
+def outcome_of_dead(call: Call, *, began: bool) -> str:
+    """The outcome of a call whose runner died and that is not run again: lost, or uncertain (U4).
 
-    `began`: an attempt had the request.
+    It is lost if nothing can have happened. `began`: an attempt had the request.
     """
     return "uncertain" if began and not call.is_harmless else "lost"
 
@@ -118,11 +82,11 @@ def _fired(call: Call, tick: Tick) -> tuple[Fact, ...]:
         message += f"; {call.hindered.by}: {call.hindered.hint}"
     if clock in ("queue", "start"):
         failure = Failure(message, "unavailable", f"{clock}_limit", retryable=True, clock=clock)
-        return (Finished(tick.now, "failed", failure=explained(call, failure, tick.now)),)
+        return (Finished(tick.now, "failed", failure=with_circumstances(call, failure, tick.now)),)
     failure = Failure(message, "timeout", f"{clock}_limit", retryable=call.is_safe, clock=clock)
     return (
         CancelRequested(tick.now, by=clock, reason=message),
-        Finished(tick.now, "timed_out", None, explained(call, failure, tick.now), call.cpu_s),
+        Finished(tick.now, "timed_out", None, with_circumstances(call, failure, tick.now), call.cpu_s),
     )
 
 
@@ -135,7 +99,8 @@ def _first_clock(call: Call, heard: float) -> tuple[float, str] | None:
         return min(call.asked_at[key] + _answer_s(call, key) for key in call.open), "answer"
     if call.state is State.QUEUED:
         if call.admitted is not None:
-            return call.admitted.at + limits.start_s, "start"
+            since = max(call.admitted.at, call.heard)  # an approval that was asked meanwhile is over (C6)
+            return since + limits.start_s, "start"
         return (call.heard or call.opened.at) + limits.queue_s, "queue"
     since = call.since if call.since is not None else call.heard
     ceiling = since + limits.ceiling_s - call.spent_s, "ceiling"
@@ -145,19 +110,25 @@ def _first_clock(call: Call, heard: float) -> tuple[float, str] | None:
 
 
 def _answer_s(call: Call, question: str) -> float:
-    """How long a question may stay open; one that a call below asks ends that call first."""
+    """The seconds a question may stay open; one of a call below has more, so that its call ends first."""
     limits = call.opened.limits
     asked = call.open[question]
     is_below = asked.kind == "below" or asked.below
     return limits.answer_s + limits.grace_s if is_below else limits.answer_s
 
 
-# A timeout names the clock, its value and the setting that raises it (C1).
+# A timeout names the clock, its value and the setting that raises it (C1), or the caller's budget (C11).
 _MESSAGES: dict[str, Callable[[Limits], str]] = {
     "idle": lambda of: (
         f"timed out: no report for {of.idle_s:g} s (idle limit; report more often, or raise idle_s)"
+        if not of.idle_by_caller
+        else f"timed out: no report for {of.idle_s:g} s (the budget of its caller: idle_s)"
     ),
-    "ceiling": lambda of: f"timed out: ran for {of.ceiling_s:g} s in all (ceiling; raise ceiling_s)",
+    "ceiling": lambda of: (
+        f"timed out: ran for {of.ceiling_s:g} s in all (ceiling; raise ceiling_s)"
+        if not of.ceiling_by_caller
+        else f"timed out: ran for {of.ceiling_s:g} s in all (the budget of its caller: left_s)"
+    ),
     "answer": lambda of: f"timed out: no answer for {of.answer_s:g} s (answer limit; raise answer_s)",
     "queue": lambda of: f"no slot became free for {of.queue_s:g} s (queue limit; raise queue_limit_s)",
     "start": lambda of: f"what it runs on did not start in {of.start_s:g} s (raise start_limit_s)",
@@ -177,7 +148,7 @@ def _guard_answered(call: Call, wish: Answered) -> tuple[Fact, ...]:
 def _guard_started(call: Call, wish: Started) -> tuple[Fact, ...]:
     if wish.attempt != call.attempt + 1:
         raise IllegalFact(f"call {call.id}: attempt {wish.attempt} may not follow attempt {call.attempt}")
-    if call.attempt and not call.is_safe and not wish.unsent:
+    if call.attempt and not wish.unsent and not call.may_repeat:
         raise IllegalFact(f"call {call.id} is not safe to repeat")
     return (wish,)
 
@@ -200,4 +171,4 @@ _GUARDS: dict[type[Fact], Callable[..., tuple[Fact, ...]]] = {
     Asked: _guard_asked,
 }
 
-__all__ = ["TRANSITIONS", "Tick", "decide", "due", "explained", "fate"]
+__all__ = ["Tick", "decide", "next_deadline", "outcome_of_dead", "with_circumstances"]

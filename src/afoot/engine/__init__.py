@@ -1,1 +1,1 @@
-"""The one door: everything that changes a call passes through here."""
+"""The engine runs calls; everything that changes a call passes through `Engine.commit`."""

@@ -1,140 +1,208 @@
-"""What lies between a call's opening and its start: hooks, approval, a slot, and what it runs on."""
+"""The waits between a call's opening and its start: for a yes, and for a slot.
+
+`wait_for_approval` asks until it is decided (A2, A5), about the tool as it is now (A7). `Slots` counts the
+calls that may run at once; a full queue is an answer, not a wait (C8).
+"""
 
 import asyncio
-from typing import TYPE_CHECKING
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
 
-from msgspec.structs import replace
+from afoot.core.call import Call, State
+from afoot.core.facts import Answered, Question
+from afoot.core.ports import Clock, Tool
+from afoot.engine.approval import (
+    OPERATOR,
+    ApprovalPolicy,
+    Decision,
+    allowlist_entry,
+    approval_question,
+    decision_of,
+    is_own_approval,
+    refusal_error,
+)
+from afoot.engine.live_call import LiveCall
+from afoot.engine.questions import ENGINE, Questions
+from afoot.errors import AfootError, ToolError
 
-from afoot.core.call import State
-from afoot.core.facts import Admitted, Amended, Failure, Finished
-from afoot.core.rules import fate
-from afoot.engine.approval import approve
-from afoot.engine.deadlines import arm
-from afoot.engine.endings import failed, told
-from afoot.engine.live import Live, supervise
-from afoot.engine.submission import kept
-from afoot.errors import RunnerDied, ToolError
+CHANGED = "its definition has changed since it was called"
+CHANGED_AFTER_ATTEMPT = "its definition has changed since the attempt before, which may have run"
 
-if TYPE_CHECKING:
-    from afoot.engine.engine import Engine
+log = logging.getLogger("afoot.engine")
 
 
-async def admit(engine: "Engine", live: Live) -> None:
-    """Bring a call to its start, and run it; or end it where somebody or something says no."""
-    try:
-        arm(live, engine.clock, engine.tick)
-        # What was asked for may not change any more (A6): the hooks have seen it, before a restart.
-        if engine.hooks is not None and not (live.call.questions or live.call.attempt or live.call.amended):
-            await _amend(engine, live)
-        if live.call.opened.approval != "auto":
-            await approve(engine, live)
-        await _slot(engine, live)
-        await _ready(engine, live)
-        engine.start(live)
-        # The history says that it waits: a gateway that dies now would have it run a second time.
-        if engine.write_ahead or not live.call.is_safe:
-            await engine.recorder.recorded()
-    except asyncio.CancelledError:
-        engine.end(live, engine.cancelled(live))
-    except ToolError as error:
-        outcome = "refused" if error.category == "refused" else "failed"
-        engine.end(live, engine.ending(live, outcome, told(engine, live, error)))
-    except Exception as error:  # a hook or an author's own check of arguments may raise anything
-        engine.end(live, engine.ending(live, "failed", failed(engine, live, error)))
+async def wait_for_approval(
+    live: LiveCall,
+    policy: ApprovalPolicy,
+    questions: Questions,
+    tools: Iterable[Tool],
+    clock: Clock,
+    update_tool: Callable[[LiveCall], object],
+) -> None:
+    """Ask until somebody says yes or no, if it must be asked at all; raises ToolError.refused for a no.
+
+    `tools` are all that are on offer: an answer may allow every tool of a server. `update_tool` gives the
+    call its tool as it is now, before each question and after each answer.
+    """
+    update_tool(live)
+    answered = None
+    while needs_approval(live, policy, clock.now()) and (answered := _deciding_answer(live.call)) is None:
+        await _ask(live, policy, questions, clock.now())
+        update_tool(live)
+    if answered is None:
+        return
+    decision = decision_of(answered.answer)
+    if decision.decision in ("run", "always") and answered.answer.by == OPERATOR:
+        _remember(live, policy, answered.at)
+    if decision.decision == "always":
+        _allow(live, policy, tools, decision, answered)
+    elif decision.decision != "run":
+        raise refusal_error(live.tool, decision)
+
+
+def needs_approval(live: LiveCall, policy: ApprovalPolicy, now: float) -> bool:
+    """Whether it needs a yes: what allows some arguments does not allow what a hook made of them (A6).
+
+    An attempt that has begun had its yes, which holds for the next one if the tool is still the same (A7).
+    """
+    call, approval = live.call, live.call.definition.approval
+    if call.started is not None and not call.is_redefined:
+        return False
+    if approval != "allowlist" or call.amended is None:
+        return approval == "ask"
+    return not policy.allows(live.tool, live.arguments, call.opened.caller, now)
+
+
+async def _ask(live: LiveCall, policy: ApprovalPolicy, questions: Questions, now: float) -> None:
+    call, tool = live.call, live.tool
+    still_open = next((one for one in call.open.values() if is_own_approval(one)), None)
+    if still_open is not None:  # it waited through a restart
+        await questions.wait(live, still_open)
+        return
+    if any(not _is_withdrawn(call, one) for one in call.approvals):
+        to = policy.whom_to_ask_next(tool, now)
     else:
-        if live.call.state is State.RUNNING:
-            await supervise(engine, live)
+        is_unknown = live.is_recovered and live.caller_requests is None
+        to = policy.whom_to_ask(tool, None if is_unknown else live.can_ask, now)
+    why = CHANGED_AFTER_ATTEMPT if call.attempt else CHANGED if call.is_redefined else ""
+    caller = call.opened.caller
+    why = why or policy.reason_to_ask(tool, caller)
+    await questions.ask(live, approval_question(tool, call.arguments, to, caller, why))
 
 
-async def revive(engine: "Engine", live: Live, died: RunnerDied) -> Finished | None:
-    """What ran a tool died under it: None once it runs again, else its end (U4)."""
-    call = live.call
-    if call.cancel is not None or call.end is not None:
-        return engine.cancelled(live)
-    if call.attempt >= engine.max_attempts or (died.began and not call.is_safe):
-        return _given_up(engine, live, died)
-    live.heard = engine.clock.now() + call.opened.limits.start_s  # a start is no silence of the tool (C1)
-    live.orphaned = len(call.questions)
-    try:
-        async with asyncio.timeout(call.opened.limits.start_s):
-            await _started(live)
-    except asyncio.CancelledError:
-        return engine.cancelled(live)
-    except TimeoutError:
-        why = f"it did not start again in {call.opened.limits.start_s:g} s (raise start_limit_s)"
-        return _given_up(engine, live, RunnerDied(f"{died}; {why}", began=died.began, code=died.code))
-    except Exception as error:  # whatever a start raises, the call must have its end
-        again = RunnerDied(f"{died}; and again: {error}", began=died.began, code=died.code)
-        return _given_up(engine, live, again)
-    engine.start(live, unsent=not died.began, why=str(died))
+def _deciding_answer(call: Call) -> Answered | None:
+    """The answer that counts, if there is one; a caller's cancel decides nothing, the operator's is a no."""
+    asked = {one.id for one in call.approvals}
+    for answered in reversed(call.answers.values()):
+        answer = answered.answer
+        if answered.question in asked:
+            return answered if answer.action != "cancel" or answer.by == OPERATOR else None
     return None
 
 
-def _given_up(engine: "Engine", live: Live, died: RunnerDied) -> Finished:
-    """Lost, if nothing can have happened; uncertain otherwise, saying so."""
-    call = live.call
-    has_begun = died.began or call.begun
-    outcome = fate(call, began=has_begun)
-    tries = f" (attempt {call.attempt})" if call.attempt > 1 else ""
-    more = "; its effects may have happened" if outcome == "uncertain" else ""
-    more += ", so it was not run again" if more and not call.is_safe else ""
-    may_repeat = outcome == "lost" or call.is_safe
-    text = f"{outcome}: {died}{tries}{more}"
-    failure = Failure(text, "unavailable", died.code or outcome, retryable=may_repeat)
-    end = engine.ending(live, outcome, failure)
-    if has_begun or end.failure is None:
-        return end
-    return replace(end, failure=replace(end.failure, side_effects="none"))
+def _is_withdrawn(call: Call, question: Question) -> bool:
+    """Whether nobody was to answer a question any more, as its tool had changed."""
+    answered = call.answers.get(question.id)
+    return answered is not None and answered.answer.by == ENGINE
 
 
-async def _amend(engine: "Engine", live: Live) -> None:
-    """Let the hooks see it; they may refuse it, or change its arguments."""
-    assert engine.hooks is not None and live.provider is not None
-    # A hook that has a say is shown what will run, secrets and all.
-    real = replace(live.call, opened=replace(live.call.opened, arguments=live.arguments))
-    changed = await engine.hooks.before(real, live.tool)
-    if changed is not None:
-        try:
-            live.work = live.provider.prepare(live.tool.inner or live.tool.name, changed)
-        except ToolError as error:  # the caller's own fitted (E4)
-            raise ToolError.validation(f"a hook changed the arguments: {error.message}") from error
-        live.arguments = changed
-        engine.commit(live, Amended(engine.clock.now(), kept(engine, live.tool, changed), "hook"))
+def _remember(live: LiveCall, policy: ApprovalPolicy, at: float) -> None:
+    """Keep what was approved, for the next reviewer; a call does not fail because that cannot be kept."""
+    try:
+        policy.past.remember(live.tool, live.call.arguments, at)
+    except AfootError as error:
+        log.error("call %s: what was approved could not be stored: %s", live.call.id, error)
 
 
-async def _slot(engine: "Engine", live: Live) -> None:
-    """Wait for a slot of its tool and its server; raises ToolError.unavailable if the queue is full."""
-    if engine.slots.take(live):
-        return
-    live.gate = asyncio.get_running_loop().create_future()
-    if not engine.slots.wait(live):
-        raise ToolError.unavailable(
-            f"the queue of tool {live.tool.name} is full ({live.tool.queue} calls); try again later",
-            code="queue_full",
-        )
-    arm(live, engine.clock, engine.tick)
-    await live.gate
+def _allow(
+    live: LiveCall, policy: ApprovalPolicy, tools: Iterable[Tool], decision: Decision, answered: Answered
+) -> None:
+    """Add to the allowlist what this answer allows: the tool, or every tool its server has now.
+
+    Of a browser's tools it means those of the same page or plugin: each is a stranger to the others (A1).
+    """
+    tool, call = live.tool, live.call
+    allowed = [tool]
+    if decision.scope == "server":
+        whose = tool.server, tool.source
+        allowed = [one for one in tools if (one.server, one.source) == whose] or [tool]
+    entry = allowlist_entry(
+        decision,
+        allowed,
+        answered.answer,
+        call.opened.caller,
+        live.arguments,
+        answered.at,
+        call.arguments,
+    )
+    try:
+        policy.allow(entry)
+    except AfootError as error:  # it was said, and holds; but only while this gateway runs
+        log.error("call %s: what was allowed could not be stored: %s", call.id, error)
 
 
-async def _ready(engine: "Engine", live: Live) -> None:
-    """Start what the tool runs on, if it must be started; its own clock runs meanwhile (C1)."""
-    if live.provider is None or not live.tool.starts:
-        return
-    start = live.provider.start(live.tool.inner or live.tool.name, live.call.opened.caller)
-    if start is not None:
-        engine.commit(live, Admitted(engine.clock.now(), start.what))
-        arm(live, engine.clock, engine.tick)
-        try:
-            await start.done()
-        except RunnerDied as died:
-            raise ToolError.unavailable(f"{start.what}: {died}", code="start_failed") from died
+class Slots:
+    """Counts running calls by tool, by server and by caller, and keeps the line of those that wait."""
 
+    def __init__(self, per_server: int = 0) -> None:
+        self.per_server = per_server  # for servers without a limit of their own; 0: no limit
+        self.per_caller: Callable[[str], int] | None = None  # calls at once of a caller; None: nobody has one
+        self.holders: dict[str, list[str]] = {}  # by call: what it took; a recovered one has nothing
+        self._taken: dict[str, int] = {}
+        self._line: deque[LiveCall] = deque()
 
-async def _started(live: Live) -> None:
-    if live.provider is not None:
-        start = live.provider.start(live.tool.inner or live.tool.name, live.call.opened.caller)
-        if start is not None:
-            await start.done()
+    def take(self, live: LiveCall) -> bool:
+        """Take a slot for this call, if its tool, its server and its caller have one."""
+        tool = live.tool
+        all_limits = {
+            f"tool:{tool.name}": tool.concurrency,
+            f"server:{tool.server}": tool.server_concurrency or self.per_server,
+        }
+        if self.per_caller is not None and not live.inner:
+            caller = live.call.opened.caller
+            all_limits[f"caller:{caller}"] = self.per_caller(caller)
+        limits = {key: limit for key, limit in all_limits.items() if limit}
+        if not limits:
+            return True
+        if any(self._taken.get(key, 0) >= limit for key, limit in limits.items()):
+            return False
+        for key in limits:
+            self._taken[key] = self._taken.get(key, 0) + 1
+        self.holders[live.call.id] = list(limits)
+        return True
 
+    async def wait(self, live: LiveCall, arm: Callable[[LiveCall], None]) -> None:
+        """Return once this call has its slot; raises ToolError.unavailable if the queue is full.
 
-__all__ = ["admit", "revive"]
+        `arm` sets the timer of a call that has to wait.
+        """
+        if self.take(live):
+            return
+        name = live.tool.name
+        if sum(1 for other in self._line if other.tool.name == name) >= live.tool.queue:
+            raise ToolError.unavailable(
+                f"the queue of tool {name} is full ({live.tool.queue} calls); try again later",
+                code="queue_full",
+            )
+        live.gate = asyncio.get_running_loop().create_future()
+        self._line.append(live)
+        arm(live)
+        await live.gate
+
+    def free(self, live: LiveCall) -> None:
+        """Give this call's slot back, if it has one: what it took, whatever the limits are by now."""
+        for key in self.holders.pop(live.call.id, ()):
+            self._taken[key] -= 1
+            if not self._taken[key]:
+                del self._taken[key]  # callers come and go
+
+    def admit_waiting(self) -> None:
+        """Let calls in line go on that can have a slot now, in their order."""
+        for live in list(self._line):
+            if live.call.state is not State.QUEUED:
+                self._line.remove(live)
+            elif self.take(live):
+                self._line.remove(live)
+                if live.gate is not None and not live.gate.done():
+                    live.gate.set_result(None)

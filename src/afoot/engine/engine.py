@@ -1,80 +1,119 @@
-"""The engine: it owns every call, and `commit` is the one door through which a call changes."""
+"""`Engine` owns every call; its method `commit` is the one door through which a call changes.
+
+The parts of the work lie in modules of their own, which know nothing of the engine: each gets the clock,
+`commit` and what else it needs. `Attempt` is what a provider sees of a call that runs.
+"""
 
 import asyncio
+import logging
 from collections.abc import Callable
-from functools import partial
-from math import inf
+from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from secrets import token_hex
 from typing import Self
 
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from afoot.core.call import Call, State, evolve
+from afoot.config.settings import Settings
+from afoot.config.tables import QuotaSettings
+from afoot.core.call import GATEWAY_DIED, Call, State, evolve, note, note_cpu
 from afoot.core.facts import (
+    NOTHING,
+    Admitted,
+    Amended,
     Answer,
     CancelRequested,
     Entry,
     Fact,
     Failure,
     Finished,
+    Hindered,
+    Logged,
     Opened,
     Question,
+    Reading,
+    Redefined,
     Released,
     Reported,
+    Result,
     Started,
+    Trace,
 )
-from afoot.core.ports import Hooks, Journal
-from afoot.core.rules import Tick, decide, explained
-from afoot.engine import questions
-from afoot.engine.admission import admit, revive
-from afoot.engine.catalog import Catalog
-from afoot.engine.deadlines import arm
-from afoot.engine.endings import failed
-from afoot.engine.live import Follower, Live, LoopClock, supervise
-from afoot.engine.policy import Policy
-from afoot.engine.quota import Quota, Refusals
+from afoot.core.ports import BeforeCallHooks, Journal, MessageLog, Report, RunnerStart, Tool
+from afoot.core.redaction import Redactor, declared_in_tool
+from afoot.core.rules import Tick, decide, with_circumstances
+from afoot.core.trace import child_trace, outgoing_trace
+from afoot.engine import failures
+from afoot.engine.admission import Slots, needs_approval, wait_for_approval
+from afoot.engine.approval import ApprovalPolicy, is_own_approval
+from afoot.engine.catalog import MIN_RUN_S, Catalog, Durations, EffectiveSettings, lower_limits
+from afoot.engine.child_calls import MAX_DEPTH, ChildCalls
+from afoot.engine.deadlines import Deadlines, LoopClock
+from afoot.engine.followers import Follower, Wakeup, Watcher
+from afoot.engine.live_call import SAMPLE_S, LiveCall, Submission
+from afoot.engine.questions import Questions
+from afoot.engine.quota import Quota, RefusalCounts
 from afoot.engine.recorder import Recorder
-from afoot.engine.slots import Slots
-from afoot.engine.stopping import grace_over, stop
-from afoot.engine.submission import Submission, check, special
-from afoot.engine.tapes import Tapes
-from afoot.engine.terms import lower
-from afoot.engine.trees import Trees
-from afoot.engine.usual import Usual
-from afoot.engine.watch import Watcher
-from afoot.errors import RunnerDied, UnknownName
+from afoot.engine.wire_log import WireLog
+from afoot.errors import Refused, RunnerDied, ToolError, UnknownName
 
-YOUNG_S = 0.05  # a call gets its timer at this age, unless its clocks are as short
+MAX_WEIGHT = 1e9  # a weight that sums to a number, whatever a caller sends
+MAX_LATE_LINES = 512  # logged after a call's end; a runaway tool fills no history
+RETRY_HISTORY_S = 5.0  # after which a caller may try again whether the history can be written
+
+log = logging.getLogger("afoot.engine")
 
 
 class Engine:
     """Runs calls. Opened with `async with`; leaving it ends every call that still runs."""
 
-    clock: LoopClock
     recorder: Recorder
-    closing: str | None = None
-    hooks: Hooks | None = None
+    closing: str | None = None  # why no new calls are taken
+    hooks: BeforeCallHooks | None = None
     quota: Quota | None = None
-    tapes: Tapes | None = None  # of what is said on the wires, where that is wanted
+    wire_log: WireLog | None = None  # where the settings want one
+    default_trace: Trace | None = None  # of a call whose caller sent none; set where spans are made (V3)
     _loop: asyncio.AbstractEventLoop
-    _emptied: asyncio.Future[None] | None = None
+    _idle_waiter: asyncio.Future[None] | None = None
 
     def __init__(self, journal: Journal, catalog: Catalog | None = None, slots: Slots | None = None) -> None:
-        self.journal, self.catalog, self.slots = journal, catalog or Catalog(), slots or Slots()
-        self.require_history, self.max_attempts = False, 3
+        self.journal = journal
+        self.catalog = catalog or Catalog()
+        self.slots = slots or Slots()
+        self.policy = ApprovalPolicy()
+        self.require_history = False  # whether calls are refused while the history cannot be written
         self.write_ahead = False  # whether a tool runs only once it is on record that it does
-        self.max_result_bytes, self.max_data_bytes, self.max_questions = 32 * 1024 * 1024, 64 * 1024, 100
-        self.policy, self.trees, self.usual = Policy(), Trees(self), Usual()
+        self.max_attempts = 3
+        self.max_result_bytes = 32 * 1024 * 1024
+        self.max_data_bytes = 64 * 1024
         self.reporters: set[str] = set()  # tools that are known to report (C1)
+        self.durations = Durations()
+        self.quota_refusals = RefusalCounts()
+        self.ran_past_grace = 0  # tools that did not stop in their grace
         self.watchers: list[Watcher] = []
-        self._live: dict[str, Live] = {}
-        self.young: dict[int, Callable[[], object]] = {}  # what those need who outlive their first moment
-        self.aging, self.unstopped = False, 0  # tools that ran on after their grace
-        self.refused = Refusals()
+        self._live: dict[str, LiveCall] = {}
+        self.clock = LoopClock()
+        self.deadlines = Deadlines(self.clock, self.commit, self._stop, self._live)
+        self.child_calls = ChildCalls(
+            clock=self.clock,
+            deadlines=self.deadlines,
+            commit=self.commit,
+            report=self._report_from_children,
+            calls=self._live,
+        )
+        self.questions = Questions(
+            clock=self.clock,
+            deadlines=self.deadlines,
+            child_calls=self.child_calls,
+            catalog=self.catalog,
+            commit=self.commit,
+            find=self.__getitem__,
+        )
+        self.catalog.listen(self._withdraw_outdated)
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self.clock = LoopClock(self._loop)
+        self.clock.start(self._loop)
         self.recorder = Recorder(self.journal, self._publish)
         return self
 
@@ -83,11 +122,10 @@ class Engine:
         if tasks := [live.task for live in self.calls() if live.task is not None]:
             grace_s = max(live.call.opened.limits.grace_s for live in self.calls())
             await asyncio.wait(tasks, timeout=grace_s)
-        for live in self.calls():
-            grace_over(self, live)
+        self.end_grace_of_all()
         await self.recorder.close()
 
-    def __getitem__(self, call_id: str) -> Live:
+    def __getitem__(self, call_id: str) -> LiveCall:
         """A call that lives; raises UnknownName."""
         if call_id not in self._live:
             raise UnknownName("call", call_id)
@@ -96,48 +134,169 @@ class Engine:
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._live
 
-    def adopt(self, live: Live) -> None:
-        """Take in a call that was remembered."""
-        self._live[live.call.id] = live
-
-    def calls(self) -> list[Live]:
+    def calls(self) -> list[LiveCall]:
         """Every call that lives, oldest first."""
         return list(self._live.values())
 
-    def submit(self, want: Submission) -> Live:
+    def adopt(self, live: LiveCall) -> None:
+        """Take in a call that was loaded from the journal."""
+        self._live[live.call.id] = live
+
+    @property
+    def redactor(self) -> Redactor:
+        """The rules for secrets that are in force."""
+        return self.catalog.effective_settings.redactor
+
+    # Settings
+
+    def apply_settings(self, settings: Settings) -> None:
+        """Go by these settings from now on; calls that run go on as they are."""
+        redactor = Redactor(settings.redact)
+        redactor.recall(self.redactor.known)  # a change of the rules forgets no secret
+        redactor.add_named_secrets({**settings.otel.headers, "mcp_token": settings.mcp_token})
+        self.catalog.effective_settings = EffectiveSettings(
+            settings.tools,
+            settings.servers,
+            settings.approval,
+            settings.policy,
+            settings.max_idle_s,
+            settings.max_ceiling_s,
+            redactor,
+        )
+        self._apply_quotas(settings.quota)
+        if not settings.record_wire:
+            self.wire_log = None
+        elif self.wire_log is None:
+            self.record_wire()
+        self.write_ahead = settings.durable == "full"
+        self.require_history = settings.history == "required"
+        self.max_result_bytes = settings.max_result_bytes
+        self.max_data_bytes = settings.max_data_bytes
+        self.max_attempts = settings.max_attempts
+        self.questions.max_questions = settings.max_questions
+        self.policy.ask_by = settings.ask_by
+        self.policy.waits = settings.unanswerable == "wait"
+
+    def record_wire(self) -> WireLog:
+        """Keep the messages on the wires of calls from now on."""
+        self.wire_log = WireLog(self.clock, self.catalog, self._live)
+        return self.wire_log
+
+    def _apply_quotas(self, tables: dict[str, QuotaSettings]) -> None:
+        """Put these quotas in force; what was used before still counts."""
+        before = self.quota
+        if before is not None and before.tables == tables:
+            return
+        self.quota = None
+        if before is not None:
+            before.close()
+        if tables:
+            used = None if before is None else before.used
+            self.quota = Quota(tables, self.watchers, self._caller_of, self.quota_refusals, used)
+        self.slots.per_caller = None if self.quota is None else self.quota.concurrency
+        if self.closing is None:
+            self.slots.admit_waiting()
+
+    def _caller_of(self, call_id: str) -> str:
+        return self[call_id].call.opened.caller
+
+    # The life of a call, from its opening to its end
+
+    def submit(self, want: Submission) -> LiveCall:
         """Open a call and start it as soon as it may; raises UnknownName, Refused."""
         if self.closing is not None or self.quota or (self.require_history and self.recorder.degraded):
-            check(self, want)
+            self._check_acceptance(want)
         provider, tool = self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
         is_lowered = want.idle_s is not None or want.ceiling_s is not None
-        limits = lower(tool.limits, want.idle_s, want.ceiling_s) if is_lowered else tool.limits
+        limits = tool.limits
+        if is_lowered:
+            limits = lower_limits(limits, want.idle_s, want.ceiling_s, by_caller=True)
         opened = Opened(
             self.clock.now(), tool.name, tool.server, want.caller, want.arguments, limits,
-            tool.read_only, tool.idempotent, digest=tool.digest, trace=want.trace or self.trees.trace,
+            tool.read_only, tool.idempotent, digest=tool.digest, trace=want.trace or self.default_trace,
+            can_ask=want.can_ask,
         )  # fmt: skip
+        # A free call waits for nobody, so it is started here, without a task that brings it to its start.
         is_free = tool.plain and not (tool.concurrency or self.slots.per_server or self.quota or self.hooks)
         if not tool.plain or want.parent or want.rerun_of or want.claim or tool.suspects(want.arguments):
-            opened = special(self, want, tool, opened)
+            opened = self._complete_opening(opened, want, tool)
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
-        live = self._live[call.id] = Live(call, tool, want.arguments, dict(want.answers), want.can_ask)
+        live = self._live[call.id] = LiveCall(call, tool, want.arguments, dict(want.answers), want.more)
         if want.parent is not None:
-            self.trees.join(live, want.inner)
+            live.inner = want.inner
+            self.child_calls.attach(live)
         try:
+            if is_lowered and (limits.ceiling_s <= 0 or limits.idle_s == 0):
+                raise failures.spent_budget(tool)
             live.provider, live.work = provider, provider.prepare(tool.inner or tool.name, want.arguments)
-        except Exception as error:  # an author's own check of arguments may raise anything
+        except BaseException as error:  # an author's own check of arguments may raise anything
             self.recorder.fact(Entry(call.id, 1, opened), live)
-            self.end(live, self.ending(live, "failed", failed(self, live, error)))
+            failure = failures.failure_from_error(error, live, self.redactor)
+            outcome = "refused" if failure.code == failures.SPENT_BUDGET else "failed"
+            self.end(live, self.make_end(live, outcome, failure))
             return live
         if is_free and not (self.write_ahead or want.claim):
             # Before its first fact: the write then comes right behind the tool's first step, and has it all.
-            live.task = self._loop.create_task(supervise(self, live))
+            live.task = self._loop.create_task(self._supervise(live))
         self.recorder.fact(Entry(call.id, 1, opened), live)
-        (self.start if is_free and not want.claim else self.admit)(live)
+        if is_free and not want.claim:
+            self.start(live)
+        else:
+            self.admit(live)
         return live
 
-    def commit(self, live: Live, wish: Fact | Tick) -> tuple[Fact, ...]:
-        """The door: what may follow is decided, taken in, and recorded; it is seen once it is recorded."""
+    def _check_acceptance(self, want: Submission) -> None:
+        """Raise Refused if no call may be opened now, or not by this caller."""
+        if self.closing is not None:
+            raise Refused(f"no new calls: {self.closing}")
+        if self.require_history and (why := self.recorder.degraded) is not None:
+            raise Refused(f"no new calls while the history cannot be written: {why}", RETRY_HISTORY_S)
+        if self.quota is not None and not want.inner:
+            self.quota.take(want.caller, self.clock.now(), lambda: self._count_calls_of(want.caller))
+
+    def _count_calls_of(self, caller: str) -> int:
+        return sum(live.call.opened.caller == caller and not live.inner for live in self.calls())
+
+    def _complete_opening(self, opened: Opened, want: Submission, tool: Tool) -> Opened:
+        """The first fact of a call that is not plain: with its parent, its approval, its idempotency key."""
+        limits = opened.limits
+        if limits.patient and tool.name in self.reporters:
+            limits = replace(limits, patient=False)
+        kept = want.arguments
+        if tool.suspects(kept):
+            kept = self.redact_arguments(tool, kept)
+        above = None if want.parent is None else self._live.get(want.parent)
+        is_anothers = above is not None and above.call.opened.caller != want.caller
+        return replace(
+            opened,
+            arguments=kept,
+            limits=limits,
+            parent=None if is_anothers else want.parent,  # nobody puts calls below somebody else's (S3)
+            weight=want.weight if 0 <= want.weight <= MAX_WEIGHT else 1.0,
+            approval=self._approval(tool, want.arguments, want.caller, opened.at),
+            trusted=tool.trusted,
+            rerun_of=want.rerun_of,
+            key=want.claim.key if want.claim else "",
+            task=want.claim is not None and want.claim.task,
+            more=self.redactor.value(want.more),
+        )
+
+    def _approval(self, tool: Tool, arguments: Raw, caller: str, now: float) -> str:
+        """The approval that a call needs: that of its tool, unless the allowlist covers the call."""
+        if tool.approval == "ask" and self.policy.allows(tool, arguments, caller, now):
+            return "allowlist"
+        return tool.approval
+
+    def redact_arguments(self, tool: Tool, arguments: Raw) -> Raw:
+        """The arguments as they are kept and shown: without secrets (S4)."""
+        return self.redactor.value(arguments, declared_in_tool(tool.definition))
+
+    def commit(self, live: LiveCall, wish: Fact | Tick) -> tuple[Fact, ...]:
+        """The door: decide what follows, let the call take it in, and record it.
+
+        A fact is seen by others once it is recorded. Raises IllegalFact, AlreadyAnswered.
+        """
         call = live.call
         facts = decide(call, wish)
         for fact in facts:
@@ -148,140 +307,8 @@ class Engine:
             self.recorder.fact(Entry(call.id, call.seq, fact), live)
         return facts
 
-    def follow(self, live: Live, ring: Callable[[], object], hz: float | None) -> Follower:
-        """Read along from here on; `hz` None: without readings."""
-        return Follower(live, ring, self.clock, hz)
-
-    def cancel(self, live: Live, by: str, reason: str, who: str = "") -> None:
-        """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""
-        if live.call.state in (State.CANCELLING, State.FINISHED):
-            return
-        self.commit(live, CancelRequested(self.clock.now(), by, reason, who))
-        stop(self, live)
-
-    async def ask(self, live: Live, question: Question) -> Answer:
-        """Open a question and wait for its answer; a known key is answered at once."""
-        return await questions.ask(self, live, question)
-
-    def answer(self, question_id: str, answer: Answer) -> Live:
-        """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
-        live = self[question_id.partition(".")[0]]
-        if questions.answer(self, live, question_id, answer):
-            self.admit(live)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
-        return live
-
-    def end(self, live: Live, end: Finished | None, how: str = "stopped") -> None:
-        """The work of a call is over: write its end, if it has none yet, and free its slot."""
-        call = live.call
-        if call.end is None and self.clock.now() >= live.due:  # a clock fired while the loop was blocked
-            self.commit(live, Tick(self.clock.now(), live.heard))
-        if call.end is not None:
-            if end is not None and end.result is not None:  # too late, and kept as late
-                late = Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
-                self.commit(live, late)
-        elif end is not None:
-            if call.cancel is not None and end.outcome != "cancelled":
-                end = replace(self.cancelled(live), result=end.result)
-            self.commit(live, end)
-        self.young.pop(id(live), None)
-        if live.timer is not None:  # it has outlived its first moment
-            live.timer.cancel()
-            live.timer = None
-            self.usual.ended(call)
-        if call.released is not None:
-            return
-        self.commit(live, Released(self.clock.now(), how, call.cpu_s))
-        if self.slots.holders:
-            self.slots.free(live)
-            while self.closing is None and self.slots.next() is not None:
-                pass  # it was told, and goes on by itself
-        if live.parent is not None or live.below is not None:
-            self.trees.ended(live)
-        if live.tool.limits.patient and (call.readings or call.contents):
-            self.reporters.add(live.tool.name)
-
-    def cancelled(self, live: Live) -> Finished:
-        """The end of a call that was told to stop."""
-        reason = live.call.cancel.reason if live.call.cancel else "the gateway is shutting down"
-        return self.ending(live, "cancelled", Failure(f"cancelled: {reason}", "cancelled", "cancelled"))
-
-    def ending(self, live: Live, outcome: str, failure: Failure) -> Finished:
-        """An end that says how far the call had come."""
-        now = self.clock.now()
-        return Finished(now, outcome, None, explained(live.call, failure, now), live.call.cpu_s)
-
-    async def idle(self, within_s: float) -> None:
-        """Return when no call lives any more, or the time is over."""
-        if self._live:
-            self._emptied = self._emptied or self._loop.create_future()  # one for all who wait
-            await asyncio.wait([self._emptied], timeout=within_s)
-
-    def close(self, reason: str) -> None:
-        """Take no new calls, and cancel those that run."""
-        self.closing = reason
-        for live in self.calls():
-            self.cancel(live, "shutdown", reason)
-
-    def admit(self, live: Live) -> None:
-        """Bring a call, new or remembered, to its start: hooks, approval, slot, and what it runs on."""
-        waits = live.call.opened.approval == "ask" or live.call.questions or live.call.opened.key
-        if not (waits or self.hooks or live.tool.starts) and self.slots.take(live):
-            self.start(live)
-        else:
-            live.task = self._loop.create_task(admit(self, live))
-
-    def start(self, live: Live, *, unsent: bool = False, why: str = "") -> None:
-        """Begin the next attempt; it must have its slot. What was answered to the last is not asked again."""
-        if live.call.attempt:
-            why = why or "the gateway died"
-        now = live.heard = self.clock.now()
-        spent_s = live.call.on_clock(now) if live.call.attempt else None
-        self.commit(live, Started(now, live.call.attempt + 1, unsent=unsent, why=why, spent_s=spent_s))
-        limits = live.call.opened.limits
-        live.due = now + min(limits.ceiling_s, inf if limits.idle_s is None else limits.idle_s)
-        if limits.patient and live.call.is_patient:
-            live.due = 0.0  # its first report begins another clock
-        if live.timer or limits.ceiling_s < 1 or (limits.idle_s is not None and limits.idle_s < 1):
-            arm(live, self.clock, self.tick)
-        self.young[id(live)] = partial(self.tick, live, young=True)
-        if not self.aging:
-            self.age()
-        if live.task is None and self.write_ahead:
-            self.recorder.then(lambda: self._launch(live))
-        elif live.task is None:
-            live.task = self._loop.create_task(supervise(self, live))
-
-    async def revived(self, live: Live, died: RunnerDied) -> Finished | None:
-        """What ran a tool died: None once it runs again, else its end (U4)."""
-        return await revive(self, live, died)
-
-    def _launch(self, live: Live) -> None:
-        if live.call.state is State.RUNNING:
-            live.task = self._loop.create_task(supervise(self, live))
-
-    def age(self) -> None:
-        """See, in a moment, who of the young has outlived it."""
-        self.aging = True
-        self._loop.call_later(YOUNG_S, self._age)
-
-    def _age(self) -> None:
-        """Those who have outlived their first moment get their timers and watches; nearly all have not."""
-        young, self.young, self.aging = self.young, dict[int, Callable[[], object]](), False
-        for settle in young.values():
-            settle()
-
-    def tick(self, live: Live, *, young: bool = False) -> None:
-        """A timer of this call fired: apply its clocks, or set it anew. The young may have one already."""
-        if young and live.timer is not None:
-            return
-        if self.commit(live, Tick(self.clock.now(), live.heard)):
-            stop(self, live)
-            return
-        arm(live, self.clock, self.tick)
-        if not live.due:  # a first report is being noted: the clock it begins can be set only after it
-            self._loop.call_soon(arm, live, self.clock, self.tick)
-
     def _publish(self, entries: list[Entry], was_recorded: bool) -> None:
+        """Show facts to followers and watchers, now that they are recorded or wait in memory to be."""
         for entry in entries:
             live = self._live.get(entry.call)
             if live is None or entry.seq <= live.recorded:
@@ -289,12 +316,553 @@ class Engine:
             live.recorded = entry.seq
             live.unrecorded = live.unrecorded or not was_recorded
             live.backlog.append(entry)
+            is_content = type(entry.fact) is Reported
             for follower in live.followers:
-                follower.ring()
+                follower.on_content() if is_content else follower.wake()
             for watcher in self.watchers:
-                watcher.see(entry)
+                watcher.on_fact(entry)
             if type(entry.fact) is Released:
                 del self._live[entry.call]
-        if not self._live and self._emptied is not None:
-            self._emptied.set_result(None)
-            self._emptied = None
+        if not self._live and self._idle_waiter is not None:
+            self._idle_waiter.set_result(None)
+            self._idle_waiter = None
+
+    def admit(self, live: LiveCall) -> None:
+        """Bring a call, new or loaded, to its start: hooks, approval, slot, and what it runs on."""
+        waits = live.call.definition.approval == "ask" or live.call.questions or live.call.opened.key
+        if not (waits or self.hooks) and _is_runner_up(live) and self.slots.take(live):
+            self.start(live)
+        else:
+            live.task = self._loop.create_task(self.admit_and_run(live))
+
+    async def admit_and_run(self, live: LiveCall) -> None:
+        """Bring a call to its start, and run it; or end it where somebody or something says no."""
+        try:
+            self.deadlines.arm(live)
+            # The arguments may not change any more once somebody was asked (A6): the hooks have seen them.
+            if self.hooks is not None and not (live.call.questions or live.call.attempt or live.call.amended):
+                await self._run_hooks(live, self.hooks)
+            is_ready = False
+            while not is_ready:
+                await self._wait_for_approval(live)
+                await self.slots.wait(live, self.deadlines.arm)
+                await self._start_runner(live)
+                is_ready = not self._update_tool(live) or not self._gives_way(live)
+            if live.call.attempt and not live.call.may_repeat:
+                died = RunnerDied(f"{GATEWAY_DIED}, and its tool has changed since")
+                self.end(live, self._end_of_dead(live, died))
+                return
+            self.start(live)
+            # The history says that it waits: a gateway that dies now would have it run a second time.
+            if self.write_ahead or not live.call.is_safe:
+                await self.recorder.recorded()
+        except asyncio.CancelledError:
+            self.end(live, self.cancelled_end(live))
+        except BaseException as error:  # a hook or an author's own check of arguments may raise anything
+            if _is_closed_from_outside(error):
+                raise
+            is_refusal = isinstance(error, ToolError) and error.category == "refused"
+            failure = failures.failure_from_error(error, live, self.redactor)
+            self.end(live, self.make_end(live, "refused" if is_refusal else "failed", failure))
+        else:
+            if live.call.state is State.RUNNING:
+                await self._supervise(live)
+
+    async def _wait_for_approval(self, live: LiveCall) -> None:
+        if live.call.definition.approval != "auto":
+            await wait_for_approval(
+                live, self.policy, self.questions, self.catalog, self.clock, self._update_tool
+            )
+
+    def _update_tool(self, live: LiveCall) -> bool:
+        """Have a call judged and run by its tool as it is now; gives whether that has changed (A7).
+
+        Raises ToolError where its arguments do not fit any more.
+        """
+        found = self.catalog.newest(live.tool)
+        if found is None or found[1].digest == live.tool.digest:
+            return False
+        provider, tool = found
+        live.work = provider.prepare(tool.inner or tool.name, live.arguments)
+        live.provider, live.tool = provider, tool
+        self._withdraw_approvals(live)
+        call, now = live.call, self.clock.now()
+        approval = self._approval(tool, live.arguments, call.opened.caller, now)
+        safety = tool.read_only, tool.idempotent, tool.trusted
+        self.commit(live, Redefined(now, tool.digest, call.attempt, approval, *safety))
+        return True
+
+    def _gives_way(self, live: LiveCall) -> bool:
+        """Whether a call must be asked about once more; others have its slot meanwhile."""
+        if not needs_approval(live, self.policy, self.clock.now()):
+            return False
+        self.slots.free(live)
+        self.slots.admit_waiting()
+        return True
+
+    def _withdraw_outdated(self) -> None:
+        """Withdraw the approvals that are open for tools which have another definition now (A7)."""
+        for live in self.calls():
+            if live.call.open and live.provider is not None:
+                found = self.catalog.newest(live.tool)
+                if found is not None and found[1].digest != live.tool.digest:
+                    self._withdraw_approvals(live)
+
+    def _withdraw_approvals(self, live: LiveCall) -> None:
+        for asked in [one for one in live.call.open.values() if is_own_approval(one)]:
+            self.questions.withdraw(live, asked)
+
+    async def _run_hooks(self, live: LiveCall, hooks: BeforeCallHooks) -> None:
+        """Let the hooks see a call; they may refuse it, or change its arguments."""
+        assert live.provider is not None
+        # A hook that has a say is shown what will run, secrets and all.
+        real = replace(live.call, opened=replace(live.call.opened, arguments=live.arguments))
+        changed = await hooks.before(real, live.tool)
+        if changed is not None:
+            try:
+                live.work = live.provider.prepare(live.tool.inner or live.tool.name, changed)
+            except ToolError as error:  # the caller's own arguments fitted (E4)
+                raise ToolError.validation(f"a hook changed the arguments: {error.message}") from error
+            live.arguments = changed
+            kept = self.redact_arguments(live.tool, changed)
+            self.commit(live, Amended(self.clock.now(), kept, "hook"))
+
+    async def _start_runner(self, live: LiveCall) -> None:
+        """Start what the tool runs on, if it must be started; its own clock runs meanwhile (C1)."""
+        start = _runner_start(live) if live.tool.starts else None
+        if start is not None:
+            self.commit(live, Admitted(self.clock.now(), start.what))
+            self.deadlines.arm(live)
+            try:
+                await start.done()
+            except RunnerDied as died:
+                raise ToolError.unavailable(f"{start.what}: {died}", code="start_failed") from died
+
+    def start(self, live: LiveCall, *, unsent: bool = False, why: str = "") -> None:
+        """Begin the next attempt of a call that has its slot; answers to the last one still count."""
+        call = live.call
+        if call.attempt:
+            why = why or GATEWAY_DIED
+        now = live.heard = self.clock.now()
+        spent_s = call.on_clock(now) if call.attempt else None
+        self.commit(live, Started(now, call.attempt + 1, unsent=unsent, why=why, spent_s=spent_s))
+        self.deadlines.begin(live, now)
+        if live.task is not None:
+            return
+        # The start is on record before a server, a child process or a tab gets the call.
+        if self.write_ahead or (live.tool.starts and not call.is_safe):
+            self.recorder.then(lambda: self._launch(live))
+        else:
+            live.task = self._loop.create_task(self._supervise(live))
+
+    def _launch(self, live: LiveCall) -> None:
+        if live.call.state is State.RUNNING:
+            live.task = self._loop.create_task(self._supervise(live))
+
+    async def _supervise(self, live: LiveCall) -> None:
+        """Run the work of a call to its end, whatever that is. All that a tool raises is caught here."""
+        assert live.work is not None
+        call = live.call
+        try:
+            run = Attempt(self, live, call.attempt, call.id, call.opened.caller, self.wire_log)
+            result = await live.work(run)
+        except asyncio.CancelledError:
+            end = self.cancelled_end(live)
+        except RunnerDied as died:
+            end = await self._restart(live, died)
+            if end is None:
+                await self._supervise(live)
+                return
+        except BaseException as error:  # KeyboardInterrupt and SystemExit would end the gateway
+            if _is_closed_from_outside(error):
+                raise
+            failure = failures.failure_from_error(error, live, self.redactor)
+            end = self.make_end(live, "failed", failure)
+        else:
+            size = len(bytes(result.content)) + len(bytes(result.structured)) + len(result.more)
+            if size > self.max_result_bytes:
+                end = self.make_end(live, "failed", failures.too_large(size, self.max_result_bytes))
+            elif result.is_error:
+                end = self.make_end(live, "failed", failures.reported_error(live.tool))
+                end = replace(end, result=result)
+            else:
+                end = Finished(self.clock.now(), "ok", result, None, call.cpu_s)
+        self.end(live, end)
+
+    async def _restart(self, live: LiveCall, died: RunnerDied) -> Finished | None:
+        """Begin another attempt of a call whose runner died; gives its end where that may not be (U4)."""
+        call, start_s = live.call, live.call.opened.limits.start_s
+        if call.cancel is not None or call.end is not None:
+            return self.cancelled_end(live)
+        if call.attempt >= self.max_attempts or (died.began and not call.is_safe):
+            return self._end_of_dead(live, died)
+        live.heard = self.clock.now() + start_s  # a start is no silence of the tool (C1)
+        live.orphaned = len(call.questions)
+        why = ""
+        try:
+            async with asyncio.timeout(start_s):
+                await self._start_again(live)
+            self._update_tool(live)
+            await self._wait_for_approval(live)
+        except asyncio.CancelledError:
+            return self.cancelled_end(live)
+        except TimeoutError:
+            why = f"it did not start again in {start_s:g} s (raise start_limit_s)"
+        except Exception as error:  # whatever a start raises, the call must have its end
+            if isinstance(error, ToolError) and error.category == "refused":
+                failure = failures.failure_from_error(error, live, self.redactor)
+                return self.make_end(live, "refused", failure)
+            why = f"and again: {error}"
+        if not why and died.began and not call.may_repeat:
+            why = "its tool has changed since"
+        if why:
+            return self._end_of_dead(live, RunnerDied(f"{died}; {why}", began=died.began, code=died.code))
+        self.start(live, unsent=not died.began, why=str(died))
+        return None
+
+    async def _start_again(self, live: LiveCall) -> None:
+        """Start what a call runs on; a server that says when to try again is waited for (U4)."""
+        while True:
+            try:
+                if (start := _runner_start(live)) is not None:
+                    await start.done()
+                return
+            except ToolError as error:
+                if error.retry_after is None:
+                    raise
+                await asyncio.sleep(error.retry_after)
+
+    def _end_of_dead(self, live: LiveCall, died: RunnerDied) -> Finished:
+        outcome, failure = failures.runner_death(live.call, died)
+        end = self.make_end(live, outcome, failure)
+        if died.began or live.call.begun or end.failure is None:
+            return end
+        return replace(end, failure=replace(end.failure, side_effects="none"))
+
+    def end(self, live: LiveCall, end: Finished | None, how: str = "stopped") -> None:
+        """Write the end of a call whose work is over, if it has none yet, and free its slot."""
+        call = live.call
+        # It held the loop, so that no timer could fire.
+        if self.clock.holder is live and call.end is None and self.clock.now() >= live.due:
+            self.commit(live, Tick(self.clock.now(), live.heard))
+        if call.end is not None:
+            if end is not None and end.result is not None:  # too late, and kept as late
+                late = Reported(self.clock.now(), call.attempt, partial=end.result.content, late=True)
+                self.commit(live, late)
+        elif end is not None:
+            if call.cancel is not None and end.outcome != "cancelled":
+                end = replace(self.cancelled_end(live), result=end.result)
+            if live.below is not None and end.outcome == "ok":
+                self.child_calls.complete(live)
+            self.commit(live, end)
+        self.deadlines.deferred.pop(live, None)
+        if live.timer is not None:
+            live.timer.cancel()
+            live.timer = None
+        if call.released is None:
+            self._release(live, how)
+
+    def _release(self, live: LiveCall, how: str) -> None:
+        """Free the slot of a call whose work is over, end its children, and learn from it."""
+        call = live.call
+        self.commit(live, Released(self.clock.now(), how, call.cpu_s))
+        if call.spent_s >= MIN_RUN_S and call.end is not None and call.end.outcome == "ok":
+            self.durations.add(call.opened.tool, call.spent_s)
+        if self.slots.holders:
+            self.slots.free(live)
+            if self.closing is None:
+                self.slots.admit_waiting()
+        if live.below is not None:
+            for child in list(live.below.children.values()):
+                self.cancel(child, "parent", "the call above it is over")
+        if live.parent is not None:
+            self.child_calls.on_end(live)
+        if live.tool.limits.patient and (call.readings or call.contents):
+            self.reporters.add(live.tool.name)
+
+    def make_end(self, live: LiveCall, outcome: str, failure: Failure) -> Finished:
+        """An end that says how far the call had come."""
+        now = self.clock.now()
+        return Finished(now, outcome, None, with_circumstances(live.call, failure, now), live.call.cpu_s)
+
+    def cancelled_end(self, live: LiveCall) -> Finished:
+        """The end of a call that was told to stop."""
+        reason = live.call.cancel.reason if live.call.cancel else "the gateway is shutting down"
+        return self.make_end(live, "cancelled", Failure(f"cancelled: {reason}", "cancelled", "cancelled"))
+
+    # Cancelling and closing
+
+    def cancel(self, live: LiveCall, by: str, reason: str, who: str = "") -> None:
+        """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""
+        if live.call.state in (State.CANCELLING, State.FINISHED):
+            return
+        self.commit(live, CancelRequested(self.clock.now(), by, reason, who))
+        self._stop(live)
+
+    def _stop(self, live: LiveCall) -> None:
+        """Tell the work of a call to stop."""
+        if live.parent is not None:
+            self.child_calls.close_questions_of(live)
+        if live.task is not None and _is_not_entered(live.task):
+            live.task.cancel()  # it was never entered, so nothing in it can say that it ended
+            live.task = None
+        if live.task is None:
+            self.end_grace(live)
+            return
+        self.deadlines.arm_grace(live, lambda: self._grace_over(live))
+        cancel = live.call.cancel
+        live.task.cancel(cancel.reason if cancel else None)
+
+    def _grace_over(self, live: LiveCall) -> None:
+        log.warning("call %s: tool %s did not stop in its grace, and runs on", live.call.id, live.tool.name)
+        self.end_grace(live)
+
+    def end_grace(self, live: LiveCall) -> None:
+        """End a call whose work has stopped, or had the time to."""
+        self.ran_past_grace += live.task is not None
+        self.end(live, self.cancelled_end(live), "grace" if live.task is not None else "stopped")
+
+    def end_grace_of_all(self) -> None:
+        """End every call that still lives, whether its work has stopped or not."""
+        for live in self.calls():
+            self.end_grace(live)
+
+    def close(self, reason: str) -> None:
+        """Take no new calls, and cancel those that run."""
+        self.closing = reason
+        for live in self.calls():
+            self.cancel(live, "shutdown", reason)
+
+    async def idle(self, within_s: float) -> None:
+        """Return when no call lives any more, or the time is over."""
+        if self._live:
+            self._idle_waiter = self._idle_waiter or self._loop.create_future()  # one for all who wait
+            await asyncio.wait([self._idle_waiter], timeout=within_s)
+
+    # Following, answering, and calling from within a call
+
+    def follow(self, live: LiveCall, wake: Callable[[], object], hz: float | None) -> Follower:
+        """Read along from here on; `hz` None: without readings."""
+        return Follower(live, wake, self.clock, hz)
+
+    async def wait_for_end(self, live: LiveCall) -> Finished:
+        """Return the end of a call once it is recorded."""
+        wakeup = Wakeup()
+        with self.follow(live, wakeup.wake, None) as follower:
+            follower.seq = 0
+            while not any(type(fact) is Finished for fact in follower.take().items):
+                await wakeup.wait()
+        assert live.call.end is not None
+        return live.call.end
+
+    def answer(self, question_id: str, answer: Answer) -> LiveCall:
+        """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
+        live = self[question_id.partition(".")[0]]
+        waiting = self.questions.answer(question_id, answer)
+        if waiting is not None:
+            self.admit(waiting)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
+        return live
+
+    async def call_below(self, parent: LiveCall, tool: str, arguments: Raw, weight: float) -> Result:
+        """Call a tool below this call and wait for its end; raises UnknownName, Refused, ToolError."""
+        above = parent.call
+        if above.state is not State.RUNNING:
+            raise ToolError.cancelled(above.cancel.reason if above.cancel else "the call above it is over")
+        if parent.depth >= MAX_DEPTH:
+            raise ToolError.refused(f"{tool} was not called: over {MAX_DEPTH} calls below one another")
+        child = self.submit(
+            Submission(
+                tool,
+                arguments,
+                above.opened.caller,
+                ceiling_s=max(0.001, above.opened.limits.ceiling_s - above.on_clock(self.clock.now())),
+                parent=above.id,
+                weight=weight,
+                can_ask=parent.can_ask,
+                trace=child_trace(above, self.default_trace is not None),
+                inner=True,
+            )
+        )
+        try:
+            end = await self.wait_for_end(child)
+        finally:
+            self.cancel(child, "parent", "the call above it is over")
+        if end.outcome == "ok" and end.result is not None:
+            return end.result
+        raise failures.child_error(child.tool.name, end)
+
+    def _report_from_children(
+        self, parent: LiveCall, done: float, total: float | None, message: str | None
+    ) -> None:
+        call = parent.call
+        run = Attempt(self, parent, call.attempt, call.id, call.opened.caller)
+        run.report(done, total, message, source="below")
+
+    def redact_log_line(self, text: str, call_id: str) -> str:
+        """A line of the gateway's own log, without secrets (S4); `call_id`: the call that logged it."""
+        live = self._live.get(call_id)
+        return self.redactor.text(text, frozenset() if live is None else live.secrets())
+
+
+class Attempt(Struct, eq=False):
+    """One attempt of a call, as its provider sees it (`core.ports.Run`)."""
+
+    engine: Engine
+    live: LiveCall
+    attempt: int
+    id: str
+    caller: str
+    wire_log: MessageLog | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<attempt {self.attempt} of call {self.id}>"  # a tool may log it: nothing of the caller is in it
+        )
+
+    @property
+    def cancelled(self) -> str | None:
+        return None if (cancel := self.live.call.cancel) is None else cancel.reason
+
+    @property
+    def resumed_from(self) -> Raw:
+        return self.live.call.checkpoint
+
+    @property
+    def more(self) -> Raw:
+        return self.live.more
+
+    @property
+    def trace(self) -> dict[str, str]:
+        return outgoing_trace(self.live.call, self.attempt, self.engine.default_trace is not None)
+
+    def budget(self) -> tuple[float | None, float]:
+        limits, call = self.live.call.opened.limits, self.live.call
+        return limits.idle_s, limits.ceiling_s - call.on_clock(self.engine.clock.now())
+
+    def report(
+        self, progress: float | None, total: float | None, message: str | None, *, source: str = "tool"
+    ) -> None:
+        """Note a reading: it is seen at once, and one a second is taken into the history."""
+        # A tool may report in a tight loop, so a reading is no fact: nothing is decided, encoded or awaited
+        # here, and a follower is woken once until it has taken the newest reading. Measured from the tool's
+        # call of `report` on: 1.2 µs.
+        live = self.live
+        call = live.call
+        now = self.engine.clock.now()
+        if now >= live.due:  # the loop was late (G4), or this first report begins another clock
+            self.engine.deadlines.hear_late(live)
+        if call.end is not None or call.attempt != self.attempt:
+            self.content(Report(progress, total, message))
+            return
+        live.heard = now
+        reading = Reading(now, progress, total, message, source)
+        note(call, reading)
+        if live.readings is not None:
+            live.readings.append(reading)
+        if now - live.sampled >= SAMPLE_S:
+            self.engine.recorder.sample(live, now)
+        else:
+            live.left_out += 1
+        for listener in live.watchers:
+            listener.on_reading(now)
+        if live.parent is not None or live.below is not None:
+            self.engine.child_calls.on_report(live, reading)
+
+    def content(self, report: Report) -> None:
+        """Record a report that is more than numbers, or that comes too late."""
+        live, now = self.live, self._note_sign_of_life()
+        if live.call.end is not None:
+            if now - live.late_at < SAMPLE_S and not report.partial:
+                return  # a runaway tool fills no history
+            live.late_at = now
+        engine = self.engine
+        fit = failures.drop_oversized(report, live.call, engine.max_result_bytes, engine.max_data_bytes)
+        numbers = fit.progress, fit.total, fit.message
+        fact = Reported(
+            now, self.attempt, *numbers, fit.data, fit.partial, fit.checkpoint, more=fit.more,
+            children=fit.children,
+        )  # fmt: skip
+        engine.commit(live, fact)
+        is_next = not live.points or live.call.on_clock(now) - live.points[-1][0] >= SAMPLE_S
+        if live.call.end is None and fit.progress is not None and is_next:
+            engine.recorder.sample(live, now, is_fact=True)
+        if live.parent is not None or live.below is not None or fact.children:
+            engine.child_calls.on_report(live, fact)
+
+    def alive(self) -> None:
+        """Note a heartbeat: it re-arms the idle limit and is no advance (C5)."""
+        self._note_sign_of_life()
+
+    def _note_sign_of_life(self) -> float:
+        """Note that the tool was heard, if that still counts."""
+        live, now = self.live, self.engine.clock.now()
+        if now >= live.due:
+            self.engine.deadlines.hear_late(live)
+        if live.call.end is None and live.call.attempt == self.attempt:
+            live.heard = now
+            if live.parent is not None:
+                self.engine.child_calls.on_sign_of_life(live, now)
+        return now
+
+    def log(self, text: str, level: str, logger: str, more: Raw = NOTHING) -> None:
+        """Record a line that the tool logged."""
+        live, call = self.live, self.live.call
+        live.late += call.end is not None
+        has_run = call.started is not None and call.state is not State.QUEUED
+        if has_run and live.late <= MAX_LATE_LINES:
+            clean = self.engine.redactor.text(text, live.secrets())
+            kept = self.engine.redactor.value(more) if clean == text else NOTHING  # it may say the same
+            self.engine.commit(live, Logged(self.engine.clock.now(), clean, level, logger, kept))
+
+    async def ask(self, question: Question) -> Answer:
+        return await self.engine.questions.ask(self.live, question)
+
+    def waiting(self, message: str | None) -> None:
+        self.engine.questions.wait_upstream(self.live, message)
+
+    def hindered(self, by: str, hint: str) -> None:
+        """Record that something slows the tool, or no more; only a change is a fact."""
+        call = self.live.call
+        before = "" if call.hindered is None else call.hindered.by
+        if call.state is State.RUNNING and call.attempt == self.attempt and by != before:
+            self.engine.commit(self.live, Hindered(self.engine.clock.now(), by, hint))
+
+    def holds_loop(self) -> None:
+        self.engine.clock.holder = self.live
+
+    def spent(self, cpu_s: float) -> None:
+        note_cpu(self.live.call, cpu_s)
+
+    async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
+        return await self.engine.call_below(self.live, tool, arguments, weight)
+
+
+def _runner_start(live: LiveCall) -> RunnerStart | None:
+    """The start that the tool of this call needs before it can run, if any."""
+    if live.provider is None:
+        return None
+    return live.provider.start(live.tool.inner or live.tool.name, live.call.opened.caller)
+
+
+def _is_runner_up(live: LiveCall) -> bool:
+    """Whether nothing must be started before this call; an error is raised again where the start is made."""
+    try:
+        return not live.tool.starts or _runner_start(live) is None
+    except Exception:  # whatever a provider raises, the call must have its end
+        return False
+
+
+def _is_closed_from_outside(error: BaseException) -> bool:
+    """Whether a coroutine is being closed after its loop has ended, and nothing raised this error."""
+    if not isinstance(error, GeneratorExit):
+        return False
+    try:
+        return asyncio.current_task() is None
+    except RuntimeError:  # no loop runs here
+        return True
+
+
+def _is_not_entered(task: asyncio.Task[None]) -> bool:
+    """Whether a task has not taken its first step: cancelled now, it never will, and cannot say so."""
+    coroutine = task.get_coro()
+    return iscoroutine(coroutine) and getcoroutinestate(coroutine) == CORO_CREATED

@@ -1,39 +1,163 @@
-"""Questions: who waits for an answer, and whether an answer fits."""
+"""`Questions` opens the questions of calls and waits for their answers; `check_answer` checks one (Q2)."""
 
 import asyncio
+import logging
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema_rs
 from msgspec import Raw, json
 from msgspec.structs import replace
 
 from afoot.core.call import Call, State
-from afoot.core.declared import of_schema
-from afoot.core.facts import Answer, Answered, Asked, Question
-from afoot.core.redact import redacted
-from afoot.engine.deadlines import arm
-from afoot.engine.live import Live
-from afoot.engine.review import decided
+from afoot.core.facts import Answer, Answered, Asked, Fact, Question
+from afoot.core.ports import Clock, QuestionHooks
+from afoot.core.redaction import declared_in_schema, redacted_pointers
+from afoot.engine.approval import decision_of
+from afoot.engine.catalog import Catalog
+from afoot.engine.child_calls import ChildCalls
+from afoot.engine.deadlines import Deadlines
+from afoot.engine.live_call import LiveCall
 from afoot.errors import ToolError, UnknownName
 
-if TYPE_CHECKING:
-    from afoot.engine.engine import Engine
-
 ACTIONS = ("accept", "decline", "cancel")
-TOOL = "tool"  # who has closed a question that the tool waits for no more
+TOOL = "tool"  # closes a question that it waits for no more
+ENGINE = "engine"  # closes a question that is not to be answered any more: its tool has changed
+UPSTREAM = "upstream"  # the key of a question that a server asks somebody, out of our sight
+
+log = logging.getLogger("afoot.engine")
 
 
-def check(question: Question, answer: Answer) -> Answer:
+class Questions:
+    """Asks and answers. `commit` records a fact of a call; `find` gives a living call by its id."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        deadlines: Deadlines,
+        child_calls: ChildCalls,
+        catalog: Catalog,
+        commit: Callable[[LiveCall, Fact], object],
+        find: Callable[[str], LiveCall],
+    ) -> None:
+        self.max_questions = 100  # of one call
+        self.hooks: QuestionHooks | None = None
+        self._clock = clock
+        self._deadlines = deadlines
+        self._child_calls = child_calls
+        self._catalog = catalog
+        self._commit = commit
+        self._find = find
+
+    async def ask(self, live: LiveCall, question: Question) -> Answer:
+        """Open a question and wait for its answer; a known one, or one that a hook gives, counts at once."""
+        call = live.call
+        # An approval is given for a call that is known (A6), and only the operator answers for the operator.
+        known = None if question.kind == "approval" or question.to else _known_answer(live, question.key)
+        if question.kind in ("sample", "roots") and call.opened.caller == "operator":
+            known = Answer("decline", by=ENGINE)  # an operator has no model, and no roots
+        if known is None and self.hooks is not None and question.kind in ("form", "url"):
+            known = await self.hooks.answer(call, live.tool, question)
+        question_id = self._next_id(live)  # after the hooks: another question may have been opened meanwhile
+        if question_id is None:
+            raise ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
+        question = replace(question, id=question_id)
+        self._commit(live, Asked(self._clock.now(), question))
+        if live.parent is not None:
+            self._child_calls.on_question(live, question)
+        if known is not None:
+            try:
+                return self._record_answer(live, question, known)
+            except ToolError:  # it does not fit after all: the question stays open
+                log.warning("call %s: the answer of the %s does not fit its question", call.id, known.by)
+        return await self.wait(live, question)
+
+    async def wait(self, live: LiveCall, question: Question) -> Answer:
+        """Wait for the answer to a question that is open; it is closed when this wait ends without one."""
+        call = live.call
+        self._deadlines.arm(live)
+        waiter = live.waiters[question.id] = asyncio.get_running_loop().create_future()
+        try:
+            return await waiter
+        finally:
+            live.waiters.pop(question.id, None)
+            if question.id in call.open and call.state in (State.RUNNING, State.QUEUED):
+                self._record_answer(live, question, Answer("cancel", by=TOOL))
+
+    def answer(self, question_id: str, given: Answer) -> LiveCall | None:
+        """Answer an open question; gives the call if nothing runs that waits for it: it must run again.
+
+        Raises UnknownName, AlreadyAnswered, ToolError.validation.
+        """
+        live = self._find(question_id.partition(".")[0])
+        question = live.call.questions.get(question_id)
+        if question is None:
+            raise UnknownName("question", question_id, live.call.questions)
+        if question.below and question_id in live.call.open:
+            return self.answer(question.below, given)  # which answers this one, too
+        if question.kind == "below":
+            raise ToolError.refused("it is asked further down, and can only be answered there")
+        checked = self._record_answer(live, question, given)
+        waiter = live.waiters.get(question_id)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(checked)
+            return None
+        return live if live.task is None and not live.call.open else None
+
+    def withdraw(self, live: LiveCall, question: Question) -> None:
+        """Close an open question that nobody is to answer any more; the attempt that waits for it goes on."""
+        closed = self._record_answer(live, question, Answer("cancel", by=ENGINE))
+        waiter = live.waiters.get(question.id)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(closed)
+
+    def wait_upstream(self, live: LiveCall, message: str | None) -> None:
+        """Stop the clocks of a call while its server asks somebody out of our sight; None: no more (C3)."""
+        call = live.call
+        asked_now = [one for one in call.open.values() if one.kind == "below" and one.key == UPSTREAM]
+        if message is None:
+            for one in asked_now:
+                self._child_calls.close_question(live, one.id, Answer("accept", by=UPSTREAM))
+        elif not asked_now and call.state is State.RUNNING and (question_id := self._next_id(live)):
+            question = Question(question_id, UPSTREAM, "below", message)
+            self._commit(live, Asked(self._clock.now(), question))
+            self._deadlines.arm(live)
+            self._child_calls.on_question(live, question)
+
+    def _next_id(self, live: LiveCall) -> str | None:
+        """The id of the next question of this call; None if it has asked too many."""
+        number = len(live.call.questions) + 1
+        return f"{live.call.id}.{number}" if number - live.orphaned <= self.max_questions else None
+
+    def _record_answer(self, live: LiveCall, question: Question, given: Answer) -> Answer:
+        """Record an answer as it may be kept (S4); gives it as the tool gets it."""
+        checked = check_answer(question, given) if question.id in live.call.open else given
+        kept = checked
+        redactor = self._catalog.effective_settings.redactor
+        if question.kind == "form":
+            content = redactor.value(checked.content, declared_in_schema(question.body))
+            kept = replace(checked, content=content, more=redactor.value(checked.more))
+        elif checked.more:
+            kept = replace(checked, more=redactor.value(checked.more))
+        self._commit(live, Answered(self._clock.now(), question.id, kept))
+        if kept is not checked and redacted_pointers(kept.content) + redacted_pointers(kept.more):
+            live.said[question.id] = checked
+        if live.parent is not None:
+            self._child_calls.on_answer(live, question.id, checked)
+        self._deadlines.arm(live)
+        return checked
+
+
+def check_answer(question: Question, answer: Answer) -> Answer:
     """The answer, if it fits the question; raises ToolError.validation naming the fields (Q2)."""
     if answer.action not in ACTIONS:
         raise ToolError.validation(
             f"answer.action: must be one of {', '.join(ACTIONS)}, not {answer.action!r}"
         )
     if question.kind == "approval":
-        decided(answer)
+        decision_of(answer)
     if answer.action != "accept" or question.kind != "form":
         return answer
     try:
@@ -41,30 +165,31 @@ def check(question: Question, answer: Answer) -> Answer:
     except RecursionError:
         raise ToolError.validation("content: nested too deep") from None
     schema = json.decode(question.body) if question.body else {"type": "object"}
-    if faults := [fault(error) for error in misfits(schema, content)]:
-        raise ToolError.validation("; ".join(faults))
+    if errors := [describe_error(error) for error in schema_errors(schema, content)]:
+        raise ToolError.validation("; ".join(errors))
     return replace(answer, content=answer.content or Raw(b"{}"))
 
 
-def misfits(schema: dict[str, Any], content: object) -> list[jsonschema_rs.ValidationError]:
-    """Where the content does not fit; anything fits a schema that is none. Nothing is fetched for one."""
+def schema_errors(schema: dict[str, Any], content: object) -> list[jsonschema_rs.ValidationError]:
+    """The places where content does not fit; anything fits an invalid schema. Nothing is fetched for one."""
     try:
         return list(jsonschema_rs.validator_for(schema, offline=True).iter_errors(content))
     except Exception:  # a server may ask with any schema, and the library raises many things
         return []
 
 
-def fault(error: jsonschema_rs.ValidationError) -> str:
+def describe_error(error: jsonschema_rs.ValidationError) -> str:
     """One line for one misfit: where, and what."""
     where = ".".join(["content", *(str(step) for step in error.instance_path)])
     return f"{where}: {error.message}"
 
 
-def meant(live: Live, had: int) -> list[Question]:
-    """What those answer who have seen the first `had` questions: what was open then, as it is asked now.
+def questions_open_at(live: LiveCall, had: int) -> list[Question]:
+    """The questions that a retry answers whose caller has seen the first `had` questions of the call.
 
-    Where an attempt died, that is what the next has asked in the same place. If it has not come so far, it is
-    the old one, for which to `keep` the answer: the next will not need to ask.
+    They are those that were open then, as they are asked now: where an attempt died, the next may have asked
+    the same in the same place. If it has not come so far, it is the old one: `keep_answer` has its answer
+    ready for when it is asked again.
     """
     call, places = live.call, _places(live.call)
     seen = list(islice(places, had))
@@ -73,72 +198,21 @@ def meant(live: Live, had: int) -> list[Question]:
     return [call.questions[name] for name in now if name in call.open or _is_orphan(live, name)]
 
 
-def keep(live: Live, question: Question, given: Answer) -> None:
+def keep_answer(live: LiveCall, question: Question, given: Answer) -> None:
     """Have an answer ready for when the question is asked again; the first one counts."""
     live.said.setdefault(question.id, given)
 
 
-async def ask(engine: "Engine", live: Live, question: Question) -> Answer:
-    """Open a question and wait for its answer; a known key is answered at once."""
-    call = live.call
-    if len(call.questions) - live.orphaned >= engine.max_questions:
-        raise ToolError.refused(f"over {engine.max_questions} questions in one call (raise max_questions)")
-    # An approval is given for a call that is known (A6), and the operator's answer comes from the operator.
-    known = None if question.kind == "approval" or question.to else _known(live, question.key)
-    if question.kind in ("sample", "roots") and call.opened.caller == "operator":
-        known = Answer("decline", by="engine")  # who called it has no model, and no roots
-    question = replace(question, id=f"{call.id}.{len(call.questions) + 1}")
-    engine.commit(live, Asked(engine.clock.now(), question))
-    if live.parent is not None:
-        engine.trees.asked(live, question)
-    if known is not None:
-        with suppress(ToolError):  # where it does not fit after all, the question stays open
-            return _settle(engine, live, question, known)
-    return await wait(engine, live, question)
+def _known_answer(live: LiveCall, key: str) -> Answer | None:
+    """The answer to the next question of this key, if an attempt that died had it there, or it came early.
 
-
-async def wait(engine: "Engine", live: Live, question: Question) -> Answer:
-    """Wait for the answer to a question that is open; where nobody waits any more, it is closed."""
-    call = live.call
-    arm(live, engine.clock, engine.tick)
-    waiter = live.waiters[question.id] = asyncio.get_running_loop().create_future()
-    try:
-        return await waiter
-    finally:
-        live.waiters.pop(question.id, None)
-        # Whoever asked waits for it no more.
-        if question.id in call.open and call.state in (State.RUNNING, State.QUEUED):
-            _settle(engine, live, question, Answer("cancel", by=TOOL))
-
-
-def answer(engine: "Engine", live: Live, question_id: str, given: Answer) -> bool:
-    """Answer an open question; True if nobody runs who waits for it, and the call must be run again."""
-    question = live.call.questions.get(question_id)
-    if question is None:
-        raise UnknownName("question", question_id, live.call.questions)
-    if question.below and question_id in live.call.open:  # whoever really asks is answered, and then this
-        engine.answer(question.below, given)
-        return False
-    if question.kind == "below":
-        raise ToolError.refused("it is asked further down, and can only be answered there")
-    checked = _settle(engine, live, question, given)
-    waiter = live.waiters.get(question_id)
-    if waiter is not None and not waiter.done():
-        waiter.set_result(checked)
-        return False
-    return live.task is None and not live.call.open
-
-
-def _known(live: Live, key: str) -> Answer | None:
-    """The answer to the next question of this key, if one that died had it in this place, or it came early.
-
-    Where there was none, as nobody gave it or a secret was not kept, it is asked for again.
+    Where there is none, as nobody gave it or a secret was not kept, it is asked for again.
     """
     call, places = live.call, _places(live.call)
     mine = [name for name, place in places.items() if place[0] == key and call.asked_by[name] == call.attempt]
     for name in reversed(places):
-        if places[name] == (key, len(mine)) and (said := _said(live, name)) is not None:
-            return said
+        if places[name] == (key, len(mine)) and (answer := _repeatable_answer(live, name)) is not None:
+            return answer
     return live.given.pop(key, None)
 
 
@@ -147,47 +221,34 @@ def _places(call: Call) -> dict[str, tuple[str, int]]:
     asked = Counter[tuple[str, int]]()
     found: dict[str, tuple[str, int]] = {}
     for name, question in call.questions.items():
-        whose = question.key, call.asked_by[name]
-        found[name] = question.key, asked[whose]
+        # An answer to an approval counts for that one question alone, not for the next in its place (A6).
+        key = name if question.kind == "approval" else question.key
+        whose = key, call.asked_by[name]
+        found[name] = key, asked[whose]
         asked[whose] += 1
     return found
 
 
-def _said(live: Live, name: str) -> Answer | None:
-    """What was answered, if it can be given again."""
+def _repeatable_answer(live: LiveCall, name: str) -> Answer | None:
+    """The answer to a question, if it can be given again."""
     said, answered = live.said.get(name), live.call.answers.get(name)
     if said is None and answered is not None and answered.answer.action != "cancel":
         said = answered.answer
-    return None if said is None or redacted(said.content) else said
+    return None if said is None or redacted_pointers(said.content) or redacted_pointers(said.more) else said
 
 
 def _was_open(call: Call, name: str, last: str) -> bool:
-    """Whether it was when the last one was asked."""
+    """Whether a question was open when the last one was asked."""
     answered = call.answers.get(name)
     return name == last or answered is None or answered.at > call.asked_at[last]
 
 
-def _is_orphan(live: Live, name: str) -> bool:
-    """Whether its attempt died, and nobody had answered."""
+def _is_orphan(live: LiveCall, name: str) -> bool:
+    """Whether the attempt that asked has died, and nobody had answered."""
     is_old = name in islice(live.call.questions, live.orphaned)
     return is_old and live.call.is_safe and _is_dropped(live.call.answers.get(name))
 
 
 def _is_dropped(answered: Answered | None) -> bool:
-    """Whether nobody answered: whoever had asked waited no more."""
+    """Whether nobody answered: the tool waited for it no more."""
     return answered is not None and (answered.answer.action, answered.answer.by) == ("cancel", TOOL)
-
-
-def _settle(engine: "Engine", live: Live, question: Question, given: Answer) -> Answer:
-    checked = check(question, given) if question.id in live.call.open else given
-    kept = checked
-    if question.kind == "form":
-        redactor = engine.catalog.terms.redactor
-        kept = replace(checked, content=redactor.value(checked.content, of_schema(question.body)))
-    engine.commit(live, Answered(engine.clock.now(), question.id, kept))
-    if kept is not checked and redacted(kept.content):  # and it was taken
-        live.said[question.id] = checked
-    if live.parent is not None:
-        engine.trees.answered(live, question.id, checked)
-    arm(live, engine.clock, engine.tick)
-    return checked

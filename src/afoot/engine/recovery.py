@@ -1,115 +1,190 @@
-"""Calls that the journal remembers: finished ones to look at, and those of a gateway that died."""
+"""`load_call` finds a call that lives or is in the journal; `recover` goes on with those of a dead gateway.
+
+A call of a gateway that died is queued again, run again, lost or uncertain (U4).
+"""
 
 import asyncio
 import logging
 from collections import Counter
+from contextlib import suppress
 
 from msgspec import Raw
 
-from afoot.core.call import Call, fold, rest
-from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Opened, Sample
-from afoot.core.ports import Provider, Tool
-from afoot.core.redact import redacted
-from afoot.core.rules import fate
-from afoot.engine.admission import admit
-from afoot.engine.bell import Bell
-from afoot.engine.deadlines import arm
-from afoot.engine.endings import told
+from afoot.config.tables import LOCAL_SERVER
+from afoot.core.call import Call, fold, note_sample, spent_until_last_sign
+from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Interrupted
+from afoot.core.ports import Journal, Provider, Tool
+from afoot.core.redaction import redacted_pointers
+from afoot.core.rules import outcome_of_dead
+from afoot.engine.approval import decision_of, refusal_error
+from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine
-from afoot.engine.live import BACKLOG, Live
-from afoot.engine.review import decided, refusal
+from afoot.engine.failures import failure_from_tool_error
+from afoot.engine.followers import Wakeup
+from afoot.engine.live_call import BACKLOG, LiveCall
 from afoot.errors import AfootError, StoreError, ToolError, UnknownName
-from afoot.tables import OWN
+
+LASTING_CALLERS = (
+    "operator",
+    "session:",
+    "token:",
+    "oauth:",
+)  # how the names of callers begin that outlive a connection
 
 log = logging.getLogger("afoot.engine")
 
-FINDABLE = ("operator", "session:", "token:", "oauth:")  # callers that outlive a connection
 
-
-async def recall(engine: Engine, call_id: str) -> Live:
+async def load_call(engine: Engine, call_id: str) -> LiveCall:
     """A call that lives, or that the journal remembers; raises UnknownName."""
-    if call_id in engine:
+    with suppress(UnknownName):
         return engine[call_id]
     entries = await engine.journal.facts(call_id)
     entries += engine.recorder.kept(call_id, len(entries))  # while the journal is away, memory has the rest
     if not entries or entries[0].seq > 1:
         raise UnknownName("call", call_id)
-    live = remembered(entries)
-    _come_so_far(live.call, await engine.journal.samples(call_id))
+    live = call_from_entries(entries)
+    # Facts alone do not tell how far it came: its readings are in the history only as samples.
+    if samples := await engine.journal.samples(call_id):
+        note_sample(live.call, samples[-1])
     return live
 
 
-async def recover(engine: Engine, caller: str = "") -> None:
-    """Settle the calls of a gateway that died: they are queued again, run again, lost or uncertain (U4).
+async def load_call_by_key(engine: Engine, caller: str, key: str) -> LiveCall | None:
+    """The newest call that this caller opened with this idempotency key; raises StoreError.
 
-    `caller`: only those of this one.
+    A call stands in the engine until its end is written, or kept by the recorder while the journal is away;
+    so these three places, in this order, miss none.
     """
-    fates = Counter[str]()
-    for call_id in await engine.journal.unfinished():
-        try:
-            live = await recall(engine, call_id)
-        except (AfootError, ValueError, KeyError) as error:  # it is damaged, and may not stop all others
-            log.error("call %s of a gateway that died cannot be read: %s", call_id, error)
-            continue
-        if caller in ("", live.call.opened.caller):
-            engine.adopt(live)
-            await _settle(engine, live)
-            fates[_fated(live.call)] += 1
-    if fates:
-        what = ", ".join(f"{count} {word}" for word, count in fates.most_common())
-        log.warning("calls of the gateway before that had not ended: %s (afoot calls lists them)", what)
+    for live in reversed(engine.calls()):
+        if live.call.opened.key == key and live.call.opened.caller == caller:
+            return live
+    call_id = engine.recorder.keyed(caller, key) or await engine.journal.keyed(caller, key)
+    if call_id is None:
+        return None
+    try:
+        return await load_call(engine, call_id)
+    except UnknownName:  # it was purged meanwhile
+        return None
 
 
-async def _settle(engine: Engine, live: Live) -> None:
-    call = live.call
-    live.orphaned = len(call.questions)
-    rest(call, engine.clock.now())
-    if call.cancel is not None or redacted(call.arguments) or await _is_below(engine, call):
-        _give_up(engine, live)
-    elif call.started is None and _is_asked(call) and not _is_back(engine, call.opened):
-        live.task = asyncio.create_task(_reunite(engine, live))
-    elif _equip(engine, live) and _may_go_on(engine, live):
-        _go_on(engine, live)
-    else:
-        _give_up(engine, live)
-
-
-def _fated(call: Call) -> str:
-    """What becomes of it, in words."""
-    if call.end is not None:
-        return call.end.outcome
-    return "waiting for an answer" if call.open else "run again" if call.attempt else "queued again"
-
-
-def remembered(entries: list[Entry]) -> Live:
-    """The call that these entries tell of."""
+def call_from_entries(entries: list[Entry]) -> LiveCall:
+    """The call that these entries tell of; nothing runs it."""
     call = fold(entries[0].call, (entry.fact for entry in entries))
     tool = Tool(call.opened.tool, call.opened.server, Raw(b"{}"))
-    live = Live(call, tool, call.arguments, can_ask=None)
+    live = LiveCall(call, tool, call.arguments, more=call.opened.more, is_recovered=True)
     end = next((at for at, entry in enumerate(entries, 1) if type(entry.fact) is Finished), len(entries))
     live.backlog.extend(entries[: end + BACKLOG - 1])  # what came long after its end may not push that out
     live.recorded = call.seq
     return live
 
 
-def _come_so_far(call: Call, samples: list[Sample]) -> None:
-    """Facts alone do not tell how far it came: its readings are in the history only as samples."""
-    if samples:
-        call.readings = samples[-1].number
-        if call.latest is None or call.latest.at < samples[-1].reading.at:
-            call.latest = samples[-1].reading
+async def recover(engine: Engine, caller: str = "") -> None:
+    """Go on with the calls of a gateway that died, or end them; `caller`: only with those of this one."""
+    recovery = _Recovery(engine)
+    results = Counter[str]()
+    for call_id in await engine.journal.unfinished():
+        try:
+            live = await load_call(engine, call_id)
+        except (AfootError, ValueError, KeyError) as error:  # it is damaged, and may not stop all others
+            log.error("call %s of a gateway that died cannot be read: %s", call_id, error)
+            continue
+        if caller in ("", live.call.opened.caller):
+            await recovery.recover(live)
+            results[_result_in_words(live.call)] += 1
+    if results:
+        what = ", ".join(f"{count} {word}" for word, count in results.most_common())
+        log.warning("calls of the gateway before that had not ended: %s (afoot calls lists them)", what)
 
 
-def _may_go_on(engine: Engine, live: Live) -> bool:
-    """Whether a call is for somebody still, and has not begun or may be begun again (U4, X1)."""
+class _Recovery:
+    """Brings calls of a dead gateway back to life in an engine, or to their end."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def recover(self, live: LiveCall) -> None:
+        """Write that a call was interrupted, and wait, run it again, or end it."""
+        engine, call = self._engine, live.call
+        engine.adopt(live)
+        live.orphaned = len(call.questions)
+        engine.commit(live, Interrupted(engine.clock.now(), spent_until_last_sign(call)))
+        if call.cancel is not None or _lacks_secrets(call) or await _is_below(call, engine.journal):
+            self._give_up(live)
+        elif call.started is None and _is_asked(call) and not _is_back(call, engine.catalog):
+            live.task = asyncio.create_task(self._wait_for_tool(live))
+        elif _equip(live, engine.catalog) and _may_go_on(live, engine.max_attempts):
+            self._go_on(live)
+        else:
+            self._give_up(live)
+
+    def _go_on(self, live: LiveCall) -> None:
+        """Wait on for an answer, or begin: for the first time, or once more."""
+        engine = self._engine
+        for one in list(live.call.open.values()):
+            if one.kind == "below" or one.below:  # asked by calls below, which are over
+                answer = Answer("cancel", by="engine")
+                engine.commit(live, Answered(engine.clock.now(), one.id, answer))
+        if live.call.open and live.call.started is not None:
+            engine.deadlines.arm(live)
+        else:
+            live.task = asyncio.create_task(engine.admit_and_run(live))
+
+    def _give_up(self, live: LiveCall) -> None:
+        outcome = outcome_of_dead(live.call, began=live.call.started is not None)
+        self._engine.end(live, self._engine.make_end(live, outcome, _failure(live, outcome)))
+
+    async def _wait_for_tool(self, live: LiveCall) -> None:
+        """Wait for an answer and for the tool of a call, which is not back yet, as that of a page."""
+        engine, wakeup = self._engine, Wakeup()
+        stop_listening = engine.catalog.listen(wakeup.wake)
+        is_ours = live.call.opened.server == LOCAL_SERVER  # nobody but this gateway could bring it back
+        try:
+            engine.deadlines.arm(live)
+            with engine.follow(live, wakeup.wake, None):
+                while not _is_back(live.call, engine.catalog):
+                    if is_ours and not live.call.open:
+                        self._end_without_tool(live)
+                        return
+                    await wakeup.wait()
+        except asyncio.CancelledError:
+            engine.end(live, engine.cancelled_end(live))
+            return
+        finally:
+            stop_listening()
+        if _equip(live, engine.catalog):
+            await engine.admit_and_run(live)
+        else:
+            self._give_up(live)
+
+    def _end_without_tool(self, live: LiveCall) -> None:
+        """End a call that was answered, and whose tool is gone: also where it was approved."""
+        engine = self._engine
+        decision = decision_of(next(reversed(live.call.answers.values())).answer)
+        error = refusal_error(live.tool, decision)
+        if decision.decision in ("run", "always"):
+            text = f"tool {live.tool.name} is not served here any more"
+            error = ToolError.unavailable(text, code="tool_gone")
+        outcome = "refused" if error.category == "refused" else "failed"
+        failure = failure_from_tool_error(error, live, engine.redactor)
+        engine.end(live, engine.make_end(live, outcome, failure))
+
+
+def _result_in_words(call: Call) -> str:
+    if call.end is not None:
+        return call.end.outcome
+    return "waiting for an answer" if call.open else "run again" if call.attempt else "queued again"
+
+
+def _may_go_on(live: LiveCall, max_attempts: int) -> bool:
+    """Whether somebody still wants a call, and it has not begun or may be begun again (U4, X1)."""
     call = live.call
     if call.started is None:
         return _is_asked(call) or _is_lasting(live)
     is_wanted = bool(call.questions) or _is_lasting(live)
-    return is_wanted and _is_safe(live) and call.attempt < engine.max_attempts
+    return is_wanted and _is_safe(live) and call.attempt < max_attempts
 
 
-def _is_safe(live: Live) -> bool:
+def _is_safe(live: LiveCall) -> bool:
     """Whether it may be repeated, also by what is declared now: somebody may have taken that back since."""
     tool, is_known = live.tool, live.provider is not None
     return live.call.is_safe and (not is_known or (tool.trusted and (tool.idempotent or tool.read_only)))
@@ -119,91 +194,39 @@ def _is_asked(call: Call) -> bool:
     return any(one.kind == "approval" for one in call.questions.values())
 
 
-def _is_lasting(live: Live) -> bool:
+def _is_lasting(live: LiveCall) -> bool:
     """Whether its caller can find it again: any other left when its connection broke, which ends a call."""
     opened = live.call.opened
-    is_found = opened.task or bool(opened.key) or opened.caller.startswith(FINDABLE)
+    is_found = opened.task or bool(opened.key) or opened.caller.startswith(LASTING_CALLERS)
     return is_found or live.tool.on_disconnect == "detach"
 
 
-def _go_on(engine: Engine, live: Live) -> None:
-    """Wait on for an answer, or begin: for the first time, or once more."""
-    call = live.call
-    _close_mirrors(engine, live)
-    if call.open and call.started is not None:
-        arm(live, engine.clock, engine.tick)
-        return
-    live.task = asyncio.create_task(admit(engine, live))
-
-
-def _give_up(engine: Engine, live: Live) -> None:
-    outcome = fate(live.call, began=live.call.started is not None)
-    engine.end(live, engine.ending(live, outcome, _explain(live, outcome)))
-
-
-async def _reunite(engine: Engine, live: Live) -> None:
-    """A call that waits for a person, and whose tool is not back yet, as that of a page: wait for both."""
-    bell = Bell()
-    stop = engine.catalog.listen(bell.ring)
-    is_ours = live.call.opened.server == OWN  # nobody but this gateway could bring it back
-    try:
-        arm(live, engine.clock, engine.tick)
-        with engine.follow(live, bell.ring, None):
-            while not _is_back(engine, live.call.opened):
-                if is_ours and not live.call.open:
-                    _miss(engine, live)
-                    return
-                await bell.wait()
-    except asyncio.CancelledError:
-        engine.end(live, engine.cancelled(live))
-        return
-    finally:
-        stop()
-    if _equip(engine, live):
-        await admit(engine, live)
-    else:
-        _give_up(engine, live)
-
-
-def _miss(engine: Engine, live: Live) -> None:
-    """It was answered, and its tool is gone: that is the end of what was approved, too."""
-    said = decided(next(reversed(live.call.answers.values())).answer)
-    error = refusal(live.tool, said)
-    if said.decision in ("run", "always"):
-        error = ToolError.unavailable(f"tool {live.tool.name} is not served here any more", code="tool_gone")
-    outcome = "refused" if error.category == "refused" else "failed"
-    engine.end(live, engine.ending(live, outcome, told(engine, live, error)))
-
-
-async def _is_below(engine: Engine, call: Call) -> bool:
+async def _is_below(call: Call, journal: Journal) -> bool:
     """Whether a call of ours made it: that one has died too, or calls it anew."""
     parent = call.opened.parent
     try:
-        return parent is not None and bool(await engine.journal.facts(parent))
+        return parent is not None and bool(await journal.facts(parent))
     except StoreError:  # it is damaged, so it was ours
         return True
 
 
-def _close_mirrors(engine: Engine, live: Live) -> None:
-    """What calls below asked is not asked any more: they are over."""
-    for one in list(live.call.open.values()):
-        if one.kind == "below" or one.below:
-            answer = Answer("cancel", by="engine")
-            engine.commit(live, Answered(engine.clock.now(), one.id, answer))
+def _lacks_secrets(call: Call) -> bool:
+    """Whether its tool had secrets, in arguments or in `_meta`, that are not kept (S4)."""
+    return bool(redacted_pointers(call.arguments) or redacted_pointers(call.opened.more))
 
 
-def _explain(live: Live, outcome: str) -> Failure:
+def _failure(live: LiveCall, outcome: str) -> Failure:
     call = live.call
     what = "before it could end" if outcome == "lost" else "while it ran; its effects may have happened"
     text = f"{outcome}: the gateway died {what}"
-    if call.is_safe and redacted(call.arguments):
+    if call.is_safe and _lacks_secrets(call):
         text += "; it was not run again, because secrets in its arguments are not kept"
     return Failure(text, "unavailable", outcome, retryable=call.started is None or _is_safe(live))
 
 
-def _equip(engine: Engine, live: Live) -> bool:
-    """Give a remembered call its work again, if its tool is still the same."""
-    found = _found(engine, live.call.opened)
+def _equip(live: LiveCall, catalog: Catalog) -> bool:
+    """Give a loaded call its work again, if its tool is still the same."""
+    found = _same_tool(live.call, catalog)
     if found is None:
         log.warning("call %s: its tool %s is gone, or another now", live.call.id, live.tool.name)
         return False
@@ -216,15 +239,15 @@ def _equip(engine: Engine, live: Live) -> bool:
     return True
 
 
-def _found(engine: Engine, opened: Opened) -> tuple[Provider, Tool] | None:
-    """Its tool, if that is the same, under whatever name: these change as servers come and go (U3)."""
-    meant = opened.server, opened.digest
-    same = [one for one in engine.catalog.known.values() if (one[1].server, one[1].digest) == meant]
-    return next((one for one in same if one[1].name == opened.tool), same[0] if same else None)
+def _same_tool(call: Call, catalog: Catalog) -> tuple[Provider, Tool] | None:
+    """The tool of a call, if it is the same, under any name: names change as servers come and go (U3)."""
+    meant = call.opened.server, call.definition.digest
+    same = [one for one in catalog.known.values() if (one[1].server, one[1].digest) == meant]
+    return next((one for one in same if one[1].name == call.opened.tool), same[0] if same else None)
 
 
-def _is_back(engine: Engine, opened: Opened) -> bool:
-    """Whether its tool is there, or what has become of it."""
-    named = engine.catalog.known.get(opened.tool)
-    is_its_own = named is not None and named[1].server == opened.server
-    return is_its_own or _found(engine, opened) is not None
+def _is_back(call: Call, catalog: Catalog) -> bool:
+    """Whether the tool of a call is there, or what has become of it."""
+    named = catalog.known.get(call.opened.tool)
+    is_its_own = named is not None and named[1].server == call.opened.server
+    return is_its_own or _same_tool(call, catalog) is not None

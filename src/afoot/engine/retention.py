@@ -1,4 +1,4 @@
-"""Calls that are kept no longer: they go a few at a time, while everything else goes on (H6)."""
+"""`Retention` takes out calls that are kept no longer, a few at a time, beside all other work (H6)."""
 
 import asyncio
 import logging
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
 from typing import Self
 
-from afoot.config import Settings
-from afoot.core.ports import Journal, Purge
+from afoot.config.settings import Settings
+from afoot.core.ports import Journal, PurgeRule
 from afoot.engine.engine import Engine
 from afoot.errors import StoreError
 
-LOOK_S = 60.0  # how often it is looked whether some are to go
-PAUSE_S = 0.05  # between two steps, so that whoever writes has its turn
+LOOK_S = 60.0  # between two looks whether calls are to go
+PAUSE_S = 0.05  # between two steps, so that writers have their turn
 DAY_S = 86_400.0
 
 log = logging.getLogger("afoot.engine")
@@ -40,34 +40,49 @@ class Retention:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            catch_up(self._engine)
+            self.follow_wall_clock()
             try:
-                count = await self.look()
+                count = await self.purge()
             except StoreError as error:
                 log.warning("calls that are to go stay for now: %s", error)
             else:
                 if count:
                     log.info("%d calls are kept no longer", count)
 
-    async def look(self) -> int:
+    async def purge(self) -> int:
         """Have all go that are to go; how many went. Raises StoreError."""
         count = 0
-        for rule in rules(self._settings(), self._engine):
+        for rule in self.rules():
             count += await purge(self._engine.journal, rule, PAUSE_S)
         return count
 
+    def rules(self) -> Iterator[PurgeRule]:
+        """The rules that the settings mean now.
 
-def catch_up(engine: Engine) -> None:
-    """Follow the time of day where it ran ahead, as while a machine sleeps; no living call may notice."""
-    if not engine.calls():
-        ahead = time.time() - asyncio.get_running_loop().time()
-        engine.clock.offset = max(engine.clock.offset, ahead)
+        A call that lives is spared, also one whose end has been told. So is what its caller may still ask
+        for: a task, or a call with a key, which would be run a second time.
+        """
+        settings, now = self._settings(), self._engine.clock.now()
+        retain = settings.retain
+        spare, claimed = LiveCallIds(self._engine), now - settings.task_ttl_s
+        if retain.days:
+            yield PurgeRule(before=now - retain.days * DAY_S, spare=spare, claimed=claimed)
+        if retain.calls:
+            yield PurgeRule(keep=retain.calls, spare=spare, claimed=claimed)
+        if retain.bytes:
+            yield PurgeRule(most_bytes=retain.bytes, spare=spare, claimed=claimed)
+
+    def follow_wall_clock(self) -> None:
+        """Follow the time of day where it ran ahead, as while a machine sleeps; no living call may notice."""
+        if not self._engine.calls():
+            clock = self._engine.clock
+            clock.offset = max(clock.offset, time.time() - asyncio.get_running_loop().time())
 
 
-class Living(Set[str]):
-    """The calls that live, whenever it is looked: a purge may take long, and meanwhile they come and go.
+class LiveCallIds(Set[str]):
+    """The ids of the calls that live now: a purge may take long, and meanwhile they come and go.
 
-    One of which facts wait in memory is among them: written once it has gone, they would be all of it.
+    A call of which facts wait in memory is among them: written after it was purged, they would be all of it.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -83,24 +98,8 @@ class Living(Set[str]):
         return len(self._engine.calls())
 
 
-def rules(settings: Settings, engine: Engine) -> Iterator[Purge]:
-    """What the settings mean now.
-
-    A call that lives is spared, also one whose end has been told. So is what its caller may still ask for:
-    a task, or a call with a key, which would be run a second time.
-    """
-    retain, now = settings.retain, engine.clock.now()
-    spare, claimed = Living(engine), now - settings.task_ttl_s
-    if retain.days:
-        yield Purge(before=now - retain.days * DAY_S, spare=spare, claimed=claimed)
-    if retain.calls:
-        yield Purge(keep=retain.calls, spare=spare, claimed=claimed)
-    if retain.bytes:
-        yield Purge(most_bytes=retain.bytes, spare=spare, claimed=claimed)
-
-
-async def purge(journal: Journal, rule: Purge, pause_s: float = 0.0) -> int:
-    """Have all go that a rule means, step by step; how many went. Raises StoreError."""
+async def purge(journal: Journal, rule: PurgeRule, pause_s: float = 0.0) -> int:
+    """Have all calls go that a rule means, step by step; how many went. Raises StoreError."""
     count = 0
     while went := await journal.purge(rule):
         count += went

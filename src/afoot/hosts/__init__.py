@@ -1,1 +1,1 @@
-"""The programs that start MCP servers: where their files are, how afoot gets into them, and out again."""
+"""Hosts are programs that start MCP servers; this package adds afoot to their files and removes it again."""

@@ -1,108 +1,125 @@
-"""Afoot out of a host's file again, and adopted servers back into it: what would change, planned."""
+"""`plan_undo` plans how afoot is removed from a host's file, and how adopted servers are restored there.
+
+If nobody has changed the file since, its backup is restored. Otherwise only our own changes are undone,
+by the record.
+"""
 
 from pathlib import Path
 
-from afoot.hosts import file, record, secrets, toml_text
-from afoot.hosts.document import EMPTY, Document
-from afoot.hosts.entry import NAME, is_ours, program
-from afoot.hosts.file import FileError
-from afoot.hosts.json_text import EditError
-from afoot.hosts.plan import Change, Move, Plan, Wish
-from afoot.hosts.record import Moved, Record, digest
+from afoot.hosts import edit_toml, files, secrets
+from afoot.hosts import plan as record
+from afoot.hosts.document import EMPTY_JSON, ENTRY_NAME, HostDocument, entry_command, is_ours
+from afoot.hosts.edit_json import EditError
+from afoot.hosts.files import FileError
+from afoot.hosts.plan import (
+    FileChange,
+    InstallPlan,
+    InstallRecord,
+    InstallRequest,
+    MovedServer,
+    ServerMove,
+    digest,
+)
 
 
-def plan(wish: Wish) -> Plan:
-    """What would change; raises FileError if a file cannot be read."""
-    before = file.read(wish.file)
-    done = record.read(wish.file)
-    made = Plan(wish.host, wish.scope, Change(wish.file, before, before), previous=done)
+def plan_undo(request: InstallRequest) -> InstallPlan:
+    """Plan the undo; raises FileError if a file cannot be read."""
+    before = files.read(request.file)
+    recorded = record.read_record(request.file)
+    plan = InstallPlan(
+        request.host, request.scope, FileChange(request.file, before, before), previous=recorded
+    )
     if before is None:
-        made.notes.append(f"{wish.file} is not there; nothing to undo")
-        made.previous = None
-    elif done is not None and done.after == digest(before) and _is_way_back(done):
-        made.change = Change(wish.file, before, _original(done))
-        made.moved = [Move(one.name, one.server) for one in done.moved]
+        plan.notes.append(f"{request.file} is not there; nothing to undo")
+        plan.previous = None
+    elif recorded is not None and recorded.after == digest(before) and _can_restore_backup(recorded):
+        plan.change = FileChange(request.file, before, _original_text(recorded))
+        plan.moved = [ServerMove(one.name, one.server) for one in recorded.moved]
     else:
-        document = Document(wish.host, wish.file, before)
-        made.change = Change(wish.file, before, _restored(made, document, done))
-    if done is not None and before is not None:
-        _clear_config(made, done)
-    return made
+        document = HostDocument(request.host, request.file, before)
+        plan.change = FileChange(request.file, before, _restored_text(plan, document, recorded))
+    if recorded is not None and before is not None:
+        _plan_config(plan, recorded)
+    return plan
 
 
-def _is_way_back(done: Record) -> bool:
-    if done.is_new_file:
-        return not done.moved
-    return bool(done.before) and bool(done.backup) and digest(_text(Path(done.backup))) == done.before
+def _can_restore_backup(recorded: InstallRecord) -> bool:
+    if recorded.is_new_file:
+        return not recorded.moved
+    return (
+        bool(recorded.before)
+        and bool(recorded.backup)
+        and digest(_read_or_none(Path(recorded.backup))) == recorded.before
+    )
 
 
-def _original(done: Record) -> str | None:
-    return None if done.is_new_file else _text(Path(done.backup))
+def _original_text(recorded: InstallRecord) -> str | None:
+    return None if recorded.is_new_file else _read_or_none(Path(recorded.backup))
 
 
-def _text(path: Path) -> str | None:
+def _read_or_none(path: Path) -> str | None:
     try:
-        return file.read(path)
+        return files.read(path)
     except FileError:
         return None
 
 
-def _restored(made: Plan, document: Document, done: Record | None) -> str | None:
-    """The text without what was added, and with what was taken out; other edits stay."""
-    found = document.servers().get(NAME)
+def _restored_text(plan: InstallPlan, document: HostDocument, recorded: InstallRecord | None) -> str | None:
+    """The text without our entry and with the adopted servers; edits by others stay."""
+    found = document.servers().get(ENTRY_NAME)
     if found is None:
-        made.notes.append(f"there is no entry {NAME} in {document.file}")
+        plan.notes.append(f"there is no entry {ENTRY_NAME} in {document.file}")
     elif is_ours(found):
-        document, _ = document.take(NAME)
+        document, _ = document.remove(ENTRY_NAME)
     else:
-        what = program(found) or "something else"
-        made.left[NAME] = f"it is not ours ({what})"
-    if done is None:
-        made.notes.append("there is no record of adopted servers: only the entry itself can be undone")
+        what = entry_command(found) or "something else"
+        plan.left[ENTRY_NAME] = f"it is not ours ({what})"
+    if recorded is None:
+        plan.notes.append("there is no record of adopted servers: only the entry itself can be undone")
         return document.text
-    for moved in reversed(done.moved):
+    for moved in reversed(recorded.moved):
         if moved.name in document.servers():
-            made.left[moved.name] = "there is one of that name again, which stays as it is"
+            plan.left[moved.name] = "there is one of that name again, which stays as it is"
             continue
-        document = document.put_back(moved.name, moved.taken)
-        made.moved.insert(0, Move(moved.name, moved.server))
-    if done.is_new_table:
+        document = document.reinsert(moved.name, moved.taken)
+        plan.moved.insert(0, ServerMove(moved.name, moved.server))
+    if recorded.is_new_table:
         document = document.without_table()
-    is_empty = document.text.strip() in ("", EMPTY.strip())
-    return None if done.is_new_file and is_empty else document.text
+    is_empty = document.text.strip() in ("", EMPTY_JSON.strip())
+    return None if recorded.is_new_file and is_empty else document.text
 
 
-def _clear_config(made: Plan, done: Record) -> None:
-    """Take out of afoot.toml what came from this host, unless it was changed or another host has it too."""
-    if not done.moved:
+def _plan_config(plan: InstallPlan, recorded: InstallRecord) -> None:
+    """Remove this host's servers from afoot.toml, unless they were changed or came from another host too."""
+    if not recorded.moved:
         return
-    path = Path(done.config)
-    before = file.read(path)
+    path = Path(recorded.config)
+    before = files.read(path)
     text = before or ""
     others = {
         one.server
-        for key, other in record.every().items()
-        if key != str(made.change.file)
+        for key, other in record.read_records().items()
+        if key != str(plan.change.file)
         for one in other.moved
     }
-    for moved in reversed(done.moved):
+    for moved in reversed(recorded.moved):
         if moved.is_ours and moved.server not in others:
-            text = _without(made, text, moved, path)
-    named = {name for moved in done.moved for name in moved.secrets}
-    made.removed = sorted(name for name in named if secrets.reference(name) not in text)
-    is_ours = before is None or (done.is_new_config and not text.strip())
-    made.config = Change(path, before, None if is_ours else text)
+            text = _without_server(plan, text, moved, path)
+    named = {name for moved in recorded.moved for name in moved.secrets}
+    plan.removed = sorted(name for name in named if secrets.reference(name) not in text)
+    is_removed = before is None or (recorded.is_new_config and not text.strip())
+    plan.config = FileChange(path, before, None if is_removed else text)
 
 
-def _without(made: Plan, text: str, moved: Moved, path: Path) -> str:
+def _without_server(plan: InstallPlan, text: str, moved: MovedServer, path: Path) -> str:
     try:
-        found = toml_text.read(text).get("servers", {})
+        found = edit_toml.read(text).get("servers", {})
         table = found.get(moved.server) if isinstance(found, dict) else None
         if table is None or table == moved.table:
-            return text if table is None else toml_text.take(text, ("servers",), moved.server).text
-    except toml_text.TomlError as error:
+            return text if table is None else edit_toml.remove(text, ("servers",), moved.server).text
+    except edit_toml.TomlError as error:
         raise FileError(f"{path}, {error}; nothing was changed") from None
     except EditError:
         pass
-    made.left[f"servers.{moved.server}"] = f"it was changed in {path}; remove it there"
+    plan.left[f"servers.{moved.server}"] = f"it was changed in {path}; remove it there"
     return text

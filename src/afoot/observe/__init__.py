@@ -1,1 +1,1 @@
-"""Followers of calls that make them visible: here only as words in a terminal."""
+"""Telemetry of calls by OpenTelemetry, and estimates of how long calls still take."""

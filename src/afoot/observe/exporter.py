@@ -1,4 +1,4 @@
-"""Spans and metrics on their way to a receiver, in threads of the SDK's; its absence costs one log line."""
+"""`Exporter` sends spans and metrics to a receiver, in threads of the SDK; its absence is logged once."""
 
 import asyncio
 import logging
@@ -19,26 +19,26 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from afoot.config.tables import OtelSettings
+from afoot.observe.call_notes import CallNotes
 from afoot.observe.metrics import Metrics
-from afoot.observe.pulse import Pulse
 from afoot.observe.spans import Spans
-from afoot.tables import OtelSettings
 
 SERVICE = "afoot"
-CLOSE_S = 2.0  # for what is still to be sent when the gateway closes
+CLOSE_S = 2.0  # for sending the rest when the gateway closes
 
 log = logging.getLogger("afoot.telemetry")
 
 
-class Receiver:
-    """Whether what is sent somewhere arrives: said when it does no more, and when it does again."""
+class DeliveryLog:
+    """Logs when telemetry arrives at its receiver no more, and when it does again."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.is_away = self.is_over = False
 
-    def took(self, did: bool) -> None:
-        """What was sent last has arrived, or has not; once it is all over, nobody cares."""
+    def record_delivery(self, did: bool) -> None:
+        """Take note whether the last request arrived; after the end nothing is logged any more."""
         if self.is_over:
             return
         if did and self.is_away:
@@ -48,8 +48,8 @@ class Receiver:
         self.is_away = not did
 
 
-class _Quiet:
-    """A filter of its own for each sender, so that the last to stop ends the silence."""
+class _DropAll:
+    """A log filter that lets nothing pass: one for each sender, so that the last to stop ends the silence."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Nothing passes."""
@@ -57,31 +57,31 @@ class _Quiet:
 
 
 class SpanSender(OTLPSpanExporter):
-    """The SDK's exporter; what it would say of every try is left to `Receiver`, which says what counts."""
+    """The SDK's exporter of spans. It would log every try; here `DeliveryLog` logs the changes only."""
 
     speaks = trace_exporter.__name__
 
     def __init__(self, url: str, headers: Mapping[str, str] | None) -> None:
-        self.receiver = Receiver(url)
-        self.quiet = _Quiet()
+        self.receiver = DeliveryLog(url)
+        self.quiet = _DropAll()
         logging.getLogger(self.speaks).addFilter(self.quiet)
         super().__init__(url, headers=headers)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans."""
         result = super().export(spans)
-        self.receiver.took(result is SpanExportResult.SUCCESS)
+        self.receiver.record_delivery(result is SpanExportResult.SUCCESS)
         return result
 
 
 class MetricSender(OTLPMetricExporter):
-    """As `SpanSender`, for metrics."""
+    """The SDK's exporter of metrics, as quiet as `SpanSender`."""
 
     speaks = metric_exporter.__name__
 
     def __init__(self, url: str, headers: Mapping[str, str] | None) -> None:
-        self.receiver = Receiver(url)
-        self.quiet = _Quiet()
+        self.receiver = DeliveryLog(url)
+        self.quiet = _DropAll()
         logging.getLogger(self.speaks).addFilter(self.quiet)
         super().__init__(url, headers=headers)
 
@@ -90,12 +90,12 @@ class MetricSender(OTLPMetricExporter):
     ) -> MetricExportResult:
         """Send metrics."""
         result = super().export(metrics_data, timeout_millis, **kwargs)
-        self.receiver.took(result is MetricExportResult.SUCCESS)
+        self.receiver.record_delivery(result is MetricExportResult.SUCCESS)
         return result
 
 
 class Exporter:
-    """Sends what is to be told of calls; what is wanted is in `targets`, by signal."""
+    """Sends the spans and metrics of calls to the addresses in `targets`, by signal."""
 
     def __init__(
         self, targets: Mapping[str, str], settings: OtelSettings, refused: Mapping[str, int]
@@ -117,30 +117,32 @@ class Exporter:
             self._senders.append(numbers)
             self._metrics = Metrics(self._meters.get_meter(scope.name, scope.version), refused)
 
-    def opened(self, pulse: Pulse) -> None:
+    def opened(self, notes: CallNotes) -> None:
         """A call began."""
         if self._metrics is not None:
-            self._metrics.opened(pulse)
+            self._metrics.opened(notes)
 
-    def finished(self, pulse: Pulse) -> None:
+    def finished(self, notes: CallNotes) -> None:
         """A call is over for its caller."""
         if self._metrics is not None:
-            self._metrics.finished(pulse)
+            self._metrics.finished(notes)
 
-    def ended(self, pulse: Pulse) -> None:
+    def ended(self, notes: CallNotes) -> None:
         """Nothing more comes of this call."""
         if self._spans is not None and self._processor is not None:
-            for span in self._spans.of(pulse):
+            for span in self._spans.of(notes):
                 self._processor.on_end(span)
         if self._metrics is not None:
-            self._metrics.ended(pulse)
+            self._metrics.ended(notes)
 
     async def close(self) -> None:
-        """Send the rest, within reason: a receiver that is away keeps nobody."""
+        """Send the rest within CLOSE_S: a receiver that is away holds up nobody."""
         stops = [one.shutdown for one in (self._processor, self._meters) if one is not None]
         ways = zip(self._senders, stops, strict=True)
         if not all(await asyncio.gather(*(_within(CLOSE_S, partial(_stop, *way)) for way in ways))):
             log.warning("telemetry could not all be sent within %g s", CLOSE_S)
+            for sender in self._senders:
+                sender.shutdown()  # else its thread tries for as long as the process lives
         for sender in self._senders:
             sender.receiver.is_over = True
 
@@ -153,7 +155,7 @@ def _stop(sender: SpanSender | MetricSender, stop: Callable[[], object]) -> None
 
 
 async def _within(limit_s: float, work: Callable[[], object]) -> bool:
-    """Do something in a thread that nobody waits for longer than this; whether it was done by then."""
+    """Do something in a thread, and wait for it at most this long; says whether it was done by then."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -169,7 +171,7 @@ async def _within(limit_s: float, work: Callable[[], object]) -> bool:
 
 
 def _resource(name: str) -> Resource:
-    """Who tells: the setting, then the standard variables, then our own name."""
+    """The name that telemetry is sent under: the setting, then the standard variables, then our own."""
     found = Resource.create({SERVICE_VERSION: version(SERVICE)})
     if not name and str(found.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         name = SERVICE

@@ -1,4 +1,4 @@
-"""Numbers of calls as metrics: by tool, server and outcome, of no more tools than a backend can bear."""
+"""`Metrics` counts and measures calls by tool, server and outcome, for up to MAX_TOOLS tools."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -6,21 +6,21 @@ from types import MappingProxyType
 
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
-from afoot.observe.pulse import Pulse
+from afoot.config.tables import BUILT_IN_SERVERS
+from afoot.observe.call_notes import CallNotes
 from afoot.observe.spans import METHOD, error_type
-from afoot.tables import BUILT_IN
 
-MOST_TOOLS = 300  # pages and plugins bring tools without end; those beyond are counted together
+MAX_TOOLS = 300  # pages and plugins bring new tools without end; those beyond are counted together
 OTHER = "_OTHER"
-# As the conventions have them, and further: calls here may take an hour.
+# The buckets of the OpenTelemetry conventions, and further ones: calls here may take an hour.
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600)
 
 
 class Metrics:
-    """The instruments, and what each call adds to them."""
+    """The instruments, and the values that each call adds to them."""
 
     def __init__(self, meter: Meter, refused: Mapping[str, int] = MappingProxyType({})) -> None:
-        """`refused`: by caller, how many calls were over its quota, so that there are none to tell of."""
+        """`refused`: by caller, how many calls were over its quota; those calls have no notes."""
         self._refused = refused
         self._tools: set[tuple[str, str]] = set()
         self._active: Counter[tuple[str, str]] = Counter()
@@ -29,7 +29,7 @@ class Metrics:
             return meter.create_histogram(name, "s", what, explicit_bucket_boundaries_advisory=BUCKETS)
 
         self._duration = seconds("mcp.server.operation.duration", "From a request to its result.")
-        self._errand = seconds("mcp.client.operation.duration", "From a request to a server to its result.")
+        self._upstream = seconds("mcp.client.operation.duration", "From a request to a server to its result.")
         self._first = seconds("afoot.call.first_report", "From the start of a tool to its first report.")
         self._gap = seconds("afoot.call.longest_gap", "The longest that a tool which reports was silent.")
         self._cpu = seconds("afoot.call.cpu", "Processor time of a tool in a process of its own.")
@@ -49,48 +49,49 @@ class Metrics:
             "afoot.quota.refused", [self._over], "{call}", "Calls over the quota of their caller."
         )
 
-    def opened(self, pulse: Pulse) -> None:
+    def opened(self, notes: CallNotes) -> None:
         """A call began."""
-        self._active[self._name(pulse)] += 1
+        self._active[self._name(notes)] += 1
 
-    def finished(self, pulse: Pulse) -> None:
+    def finished(self, notes: CallNotes) -> None:
         """A call is over for its caller."""
-        self._active[self._name(pulse)] -= 1
+        self._active[self._name(notes)] -= 1
 
-    def ended(self, pulse: Pulse) -> None:
+    def ended(self, notes: CallNotes) -> None:
         """Nothing more comes of this call."""
-        call, end = pulse.live.call, pulse.live.call.end
+        call, end = notes.live.call, notes.live.call.end
         if end is None:
             return
-        tool, server = self._name(pulse)
+        tool, server = self._name(notes)
         about = {"gen_ai.tool.name": tool, "afoot.server": server}
         error = error_type(end)
         ended = {**about, "afoot.outcome": end.outcome, **({"error.type": error} if error else {})}
         operation = {**ended, "mcp.method.name": METHOD}
         self._duration.record(end.at - call.opened.at, operation)
-        if server not in BUILT_IN and pulse.tries:
-            self._errand.record(end.at - pulse.tries[-1].began, operation)
-        if pulse.first is not None and pulse.tries:
-            self._first.record(max(0.0, pulse.first - pulse.tries[0].began), ended)
-            self._gap.record(pulse.gap_s, ended)
+        if server not in BUILT_IN_SERVERS and notes.tries:
+            self._upstream.record(end.at - notes.tries[-1].began, operation)
+        if notes.first is not None and notes.tries:
+            self._first.record(max(0.0, notes.first - notes.tries[0].began), ended)
+            self._gap.record(notes.gap_s, ended)
         if end.cpu_s:
             self._cpu.record(end.cpu_s, ended)
-        for kind, waited_s in pulse.waits:
+        for kind, waited_s in notes.waits:
             self._wait.record(waited_s, {**about, "afoot.question.kind": kind})
+        requests = notes.live.caller_requests
         counts = (
-            (self._stalls, pulse.stalls),
+            (self._stalls, notes.stalls),
             (self._reports, call.readings + call.contents),
-            (self._repaired, pulse.live.series.repaired),
-            (self._dropped, pulse.late),
+            (self._repaired, 0 if requests is None else requests.series.repaired),
+            (self._dropped, notes.late),
         )
         for counter, count in counts:
             if count:
                 counter.add(count, about)
 
-    def _name(self, pulse: Pulse) -> tuple[str, str]:
-        named = pulse.live.call.opened.tool, pulse.live.call.opened.server
+    def _name(self, notes: CallNotes) -> tuple[str, str]:
+        named = notes.live.call.opened.tool, notes.live.call.opened.server
         if named not in self._tools:
-            if len(self._tools) >= MOST_TOOLS:
+            if len(self._tools) >= MAX_TOOLS:
                 return OTHER, OTHER
             self._tools.add(named)
         return named
@@ -100,6 +101,6 @@ class Metrics:
             yield Observation(count, {"afoot.caller": caller})
 
     def _observe(self, _: CallbackOptions) -> Iterable[Observation]:
-        """Asked from a thread of the SDK's: a copy is made in one go."""
+        """Called from a thread of the SDK: a copy is made in one go."""
         for (tool, server), count in list(self._active.items()):
             yield Observation(count, {"gen_ai.tool.name": tool, "afoot.server": server})

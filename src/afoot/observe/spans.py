@@ -1,21 +1,26 @@
-"""Spans of a call that is over, by OpenTelemetry's conventions for MCP; nothing that was said is in them."""
+"""`Spans` makes the spans of ended calls, by OpenTelemetry's conventions for MCP; no content is in them."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
+from msgspec import DecodeError, Raw, UnsetType, json
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
+from afoot.config.tables import BUILT_IN_SERVERS
 from afoot.core import trace
 from afoot.core.call import Call
 from afoot.core.facts import Finished
-from afoot.observe.pulse import Milestone, Pulse, Try
-from afoot.tables import BUILT_IN
+from afoot.core.ports import OpeningRequest
+from afoot.observe.call_notes import AttemptTimes, CallNotes, Milestone
 
 METHOD = "tools/call"
 TOOL_ERROR = "tool_error"
-SESSION = "session:"  # what the name of a caller begins with that is a session of the handshake era
+STDIO = "stdio"  # the caller at the other end of a pipe; any other comes over HTTP
+TOKEN_CHARS = 200
+SESSION = "session:"  # how the name of a caller begins that is a session of protocol 2025-11-25
 
 Attributes = Mapping[str, str | int | float | bool]
 
@@ -27,28 +32,28 @@ class Spans:
         self._resource = resource
         self._scope = scope
 
-    def of(self, pulse: Pulse) -> list[ReadableSpan]:
+    def of(self, notes: CallNotes) -> list[ReadableSpan]:
         """The call's own span, and one for each time it asked another server."""
-        call, end = pulse.live.call, pulse.live.call.end
+        call, end = notes.live.call, notes.live.call.end
         if end is None:
             return []
-        is_ours = call.opened.server in BUILT_IN
+        is_ours = call.opened.server in BUILT_IN_SERVERS
         return [
-            self._own(pulse, end),
-            *([] if is_ours else [self._errand(pulse, end, one) for one in pulse.tries]),
+            self._own(notes, end),
+            *([] if is_ours else [self._upstream(notes, end, one) for one in notes.tries]),
         ]
 
-    def _own(self, pulse: Pulse, end: Finished) -> ReadableSpan:
-        call = pulse.live.call
+    def _own(self, notes: CallNotes, end: Finished) -> ReadableSpan:
+        call = notes.live.call
         parent = trace.parent_id(call)
-        is_below = call.opened.parent is not None and pulse.live.request is None
+        is_below = call.opened.parent is not None and _opened_by(notes) is None
         return ReadableSpan(
             f"{METHOD} {call.opened.tool}",
             _context(call, trace.span_id(call)),
             None if parent is None else _context(call, parent, is_remote=not is_below),
             self._resource,
-            {**about(call), **_request(pulse), **_result(call, end)},
-            [_event(one) for one in pulse.milestones],
+            {**about(call), **_request(notes), **_result(call, end)},
+            [_event(one) for one in notes.milestones],
             kind=SpanKind.INTERNAL if is_below else SpanKind.SERVER,
             status=_status(error_type(end), end),
             start_time=_ns(call.opened.at),
@@ -56,15 +61,15 @@ class Spans:
             instrumentation_scope=self._scope,
         )  # fmt: skip
 
-    def _errand(self, pulse: Pulse, end: Finished, one: Try) -> ReadableSpan:
-        call, tool = pulse.live.call, pulse.live.tool
+    def _upstream(self, notes: CallNotes, end: Finished, one: AttemptTimes) -> ReadableSpan:
+        call, tool = notes.live.call, notes.live.tool
         name = tool.inner or tool.name
         error = "runner_died" if one.why else error_type(end)
         failed = {"error.type": error} if error else {}
         tried = {"afoot.attempt": one.number} if one.number > 1 else {}
         return ReadableSpan(
             f"{METHOD} {name}",
-            _context(call, trace.errand_id(call, one.number)),
+            _context(call, trace.upstream_span_id(call, one.number)),
             _context(call, trace.span_id(call)),
             self._resource,
             {**about(call), "gen_ai.tool.name": name, **tried, **failed},
@@ -77,7 +82,7 @@ class Spans:
 
 
 def about(call: Call) -> dict[str, str | int | float | bool]:
-    """What every span of a call says of it."""
+    """The attributes that all spans of a call have."""
     return {
         "mcp.method.name": METHOD,
         "gen_ai.operation.name": "execute_tool",
@@ -88,7 +93,7 @@ def about(call: Call) -> dict[str, str | int | float | bool]:
 
 
 def error_type(end: Finished) -> str:
-    """What kind of failure this end is, of few that there are; empty: none."""
+    """The kind of failure of an end, one of a few; empty: none."""
     if end.outcome == "ok":
         return ""
     if end.outcome != "failed":
@@ -98,22 +103,38 @@ def error_type(end: Finished) -> str:
     return end.failure.category if end.failure is not None else TOOL_ERROR
 
 
-def _request(pulse: Pulse) -> Attributes:
-    found: dict[str, str] = {"afoot.caller": pulse.live.call.opened.caller}
-    if pulse.live.request is not None:
-        number, version = pulse.live.request
+def _opened_by(notes: CallNotes) -> OpeningRequest | None:
+    """The request that opened the call; None if none did."""
+    requests = notes.live.caller_requests
+    return None if requests is None else requests.opened_by
+
+
+def _request(notes: CallNotes) -> Attributes:
+    call = notes.live.call
+    caller = call.opened.caller
+    found: dict[str, str | int] = {"afoot.caller": caller}
+    with suppress(DecodeError):  # a function's caller may pass no object
+        found["afoot.argument_count"] = len(json.decode(call.arguments or b"{}", type=dict[str, Raw]))
+    opened_by = _opened_by(notes)
+    if opened_by is not None:
+        number, version, token = opened_by
         found |= {"jsonrpc.request.id": str(number), "mcp.protocol.version": version}
-    if found["afoot.caller"].startswith(SESSION):
-        found["mcp.session.id"] = found["afoot.caller"].removeprefix(SESSION)
+        found["network.transport"] = "pipe" if caller == STDIO else "tcp"
+        if not isinstance(token, UnsetType):
+            found["afoot.progress_token"] = str(token)[:TOKEN_CHARS]
+    if caller.startswith(SESSION):
+        found["mcp.session.id"] = caller.removeprefix(SESSION)
     return found
 
 
 def _result(call: Call, end: Finished) -> Attributes:
-    found: dict[str, str | int] = {"afoot.outcome": end.outcome}
+    found: dict[str, str | int | float] = {"afoot.outcome": end.outcome}
     if (approved := call.approved) != "auto":
         found["afoot.approved"] = approved
     if reports := call.readings + call.contents:
         found["afoot.reports"] = reports
+    if call.cpu_s:
+        found["afoot.cpu_s"] = call.cpu_s
     if error := error_type(end):
         found["error.type"] = error
     if call.attempt > 1:

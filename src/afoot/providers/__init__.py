@@ -1,1 +1,1 @@
-"""Providers: each runs tools of one kind for the engine; nothing in here knows the engine."""
+"""Providers run tools of one kind each, for the engine. Of the engine they know its catalog alone."""

@@ -1,16 +1,26 @@
-"""What a tool may return: content, a whole result, a partial one; and how content is written for the wire."""
+"""`Content`, `ToolResult` and `Partial` are what a tool may return; `content_of` writes them for the wire.
 
+`finite_number`, `clean_line` and `clean_text` make what a tool says fit to be passed on (P1, P4).
+"""
+
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
+from pydantic_core import to_json
 
 from afoot.errors import ToolError
-from afoot.providers.hygiene import encoded, plain_text, quoted
 
-UNSET: Final = object()  # "no structured form was given", where None would be a value
+UNSET: Final = object()  # no structured form was given; None would be a value
+LARGEST: Final = 1.7976931348623157e308  # beyond it a number has no finite float
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_BREAKS = re.compile(r"[\t\n\r\v\f\x85\u2028\u2029]+")
+# Control characters, halves of surrogate pairs, and marks that turn the direction of the text around them.
+_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
@@ -23,24 +33,24 @@ class Content(Struct, frozen=True):
 
     @classmethod
     def text(cls, text: str) -> "Content":
-        """Words."""
+        """Make content of a text."""
         return cls("text", {"text": text})
 
     @classmethod
     def image(cls, data: bytes, mime: str = "image/png") -> "Content":
-        """A picture."""
+        """Make content of a picture."""
         return cls("image", {"data": b64encode(data).decode(), "mimeType": mime})
 
     @classmethod
     def audio(cls, data: bytes, mime: str = "audio/wav") -> "Content":
-        """Sound."""
+        """Make content of sound."""
         return cls("audio", {"data": b64encode(data).decode(), "mimeType": mime})
 
     @classmethod
     def resource(
         cls, uri: str, *, text: str | None = None, blob: bytes | None = None, mime: str | None = None
     ) -> "Content":
-        """A document, whole: its text, or its bytes. Raises ValueError unless it is one of the two."""
+        """Make content of a whole document: its text, or its bytes. Raises ValueError unless it is one."""
         if (text is None) == (blob is None):
             raise ValueError("a resource has either text or blob")
         inner: dict[str, Any] = {"uri": uri}
@@ -62,14 +72,14 @@ class Content(Struct, frozen=True):
         mime: str | None = None,
         size: int | None = None,
     ) -> "Content":
-        """A document that the caller may fetch."""
+        """Make content of a link to a document that the caller may fetch."""
         more = {"description": description, "mimeType": mime, "size": size}
         known = {key: value for key, value in more.items() if value is not None}
         return cls("resource_link", {"uri": uri, "name": name, **known})
 
 
 class ToolResult(Struct, frozen=True):
-    """A result said in full. Without `content`, the structured form is also the text."""
+    """A whole result. Without `content`, the structured form is also the text."""
 
     content: Sequence[Content | str] | Content | str = ()
     structured: Any = UNSET
@@ -83,7 +93,7 @@ class Partial(Struct, frozen=True):
 
 
 def content_of(value: Any) -> Raw:
-    """The content list that stands for a value: nothing for None, content as it is, else text.
+    """Return the content list for a value: empty for None, content as it is, anything else as text.
 
     Raises ToolError.internal when it cannot be encoded.
     """
@@ -99,17 +109,17 @@ def content_of(value: Any) -> Raw:
 
 
 def content_list(items: Iterable[Any]) -> Raw:
-    """A content list of these pieces; a value that is neither content nor text is shown as JSON."""
-    return Raw(b"[" + b",".join(map(_item, items)) + b"]")
+    """Return a content list of these pieces; a value that is neither content nor text becomes JSON."""
+    return Raw(b"[" + b",".join(map(_content_item, items)) + b"]")
 
 
 def text_content(text: str) -> Raw:
-    """A content list of one text."""
-    return Raw(b'[{"type":"text","text":' + quoted(text) + b"}]")
+    """Return a content list of one text."""
+    return Raw(b'[{"type":"text","text":' + json_string(text) + b"}]")
 
 
 def as_text(json: Raw) -> str:
-    """Encoded JSON as a text to read."""
+    """Return encoded JSON as a text."""
     return bytes(json).decode()
 
 
@@ -123,58 +133,128 @@ def is_content(value: Any) -> bool:
 
 
 def json_of(value: Any) -> Raw:
-    """A value as JSON; raises ToolError.internal saying why it has none."""
+    """Return a value as JSON; raises ToolError.internal saying why it has none."""
     try:
-        return encoded(value)
+        return encode_json(value)
     except (ValueError, TypeError, RecursionError) as error:
         raise unencodable(value, error) from error
 
 
 def unencodable(value: Any, error: BaseException) -> ToolError:
-    """The error for a value that no wire can carry."""
+    """Return the error for a value that has no JSON form."""
     hint = (
         "; wrap bytes in Content.image, .audio or .resource" if isinstance(value, bytes | bytearray) else ""
     )
     why = str(error) or type(error).__name__
-    text = f"the tool returned {_kind(value)}, which cannot be encoded: {why}{hint}"
+    text = f"the tool returned {_type_name(value)}, which cannot be encoded: {why}{hint}"
     return ToolError.internal(text, code="unencodable")
 
 
-def joined(parts: Iterable[Raw]) -> Raw:
-    """The content lists of all partials as one. Texts next to each other become one text, as in a stream."""
+def join_content(parts: Iterable[Raw]) -> Raw:
+    """Join the content lists of all partials. Texts next to each other become one text, as in a stream."""
     out: list[dict[str, Any]] = []
     texts: list[str] = []
     for item in (item for part in parts for item in _decode(part)):
         if item["type"] == "text":
             texts.append(item["text"])
             continue
-        _end_text(out, texts)
+        _flush_text(out, texts)
         out.append(item)
-    _end_text(out, texts)
+    _flush_text(out, texts)
     return Raw(_encode(out))
 
 
-def _end_text(out: list[dict[str, Any]], texts: list[str]) -> None:
+def _flush_text(out: list[dict[str, Any]], texts: list[str]) -> None:
     if texts:
         out.append({"type": "text", "text": "".join(texts)})
         texts.clear()
 
 
-def _item(item: Any) -> bytes:
+def _content_item(item: Any) -> bytes:
     if not isinstance(item, Content):
         text = item if isinstance(item, str) else as_text(json_of(item))
-        return b'{"type":"text","text":' + quoted(text) + b"}"
+        return b'{"type":"text","text":' + json_string(text) + b"}"
     body = {"type": item.kind, **item.body}
     try:
         return _encode(body)
     except UnicodeEncodeError:
         return _encode(
-            {key: plain_text(value) if isinstance(value, str) else value for key, value in body.items()}
+            {
+                key: without_surrogates(value) if isinstance(value, str) else value
+                for key, value in body.items()
+            }
         )
     except (TypeError, ValueError, RecursionError) as error:
         raise unencodable(item, error) from error
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     name = type(value).__name__
     return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
+def finite_number(value: object) -> float | None:
+    """Return a finite number that is not negative, or None."""
+    if value is None or isinstance(value, bool | str | bytes | bytearray):
+        return None
+    if type(value) is int and 0 <= value <= LARGEST:
+        return value
+    try:
+        plain = float(value)  # pyrefly: ignore[bad-argument-type]
+    except Exception:  # a type of the author's own may raise anything
+        return None
+    return plain if 0 <= plain <= LARGEST else None
+
+
+def clean_line(value: object, limit: int) -> str | None:
+    """Return one printable line of at most `limit` characters, its cut marked; None if nothing is left."""
+    if value is None:
+        return None
+    try:
+        text = value if type(value) is str else str(value)
+    except Exception:  # a type of the author's own may raise anything
+        return None
+    text = text[: 4 * limit + 100]  # a huge text is not worth cleaning to its end
+    text = _UNSEEN.sub("", _BREAKS.sub(" ", _ANSI.sub("", text))).strip()
+    return truncate(text, limit) or None
+
+
+def clean_text(text: object, limit: int) -> str:
+    """Return text cleaned and cut as by `clean_line`, with its lines kept."""
+    said = str(text)[: 4 * limit + 100].replace("\r\n", "\n")
+    return truncate(_UNSEEN_LINES.sub("", _ANSI.sub("", said)), limit)
+
+
+def truncate(text: str, limit: int) -> str:
+    """Return at most `limit` characters; a cut is marked."""
+    return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text without halves of surrogate pairs, which UTF-8 cannot encode."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def json_string(text: str) -> bytes:
+    """Return the text as a JSON string."""
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:
+        return _encode(without_surrogates(text))
+
+
+def encode_json(value: Any) -> Raw:
+    """Return any value as JSON: models, dataclasses, dates and the like included; NaN becomes null.
+
+    Raises ValueError, TypeError or RecursionError when it has no JSON form.
+    """
+    return Raw(to_json(value, inf_nan_mode="null", by_alias=True, fallback=_encode_fallback))
+
+
+def _encode_fallback(value: Any) -> Any:
+    """Encode types that pydantic does not know: structs of msgspec, numbers and arrays of numpy."""
+    if isinstance(value, Struct):
+        return msgspec.to_builtins(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

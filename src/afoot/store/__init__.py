@@ -1,1 +1,1 @@
-"""Journals, which keep facts: in memory for tests and single calls, in an SQLite file by default."""
+"""Journals keep the facts of calls: in an SQLite file by default, in memory for tests."""

@@ -1,4 +1,4 @@
-"""The history as lines of JSON, one call after another (H6)."""
+"""`export_lines` writes the history of any journal as lines of JSON, one call after another (H6)."""
 
 from collections.abc import AsyncIterator, Iterator
 from math import inf, nextafter
@@ -6,70 +6,70 @@ from math import inf, nextafter
 from msgspec import json
 
 from afoot.core.facts import Entry, Sample
-from afoot.core.ports import Journal, Query, Row
+from afoot.core.ports import CallQuery, CallRow, Journal
 from afoot.errors import StoreError
 
-PAGE = 1000  # calls that are looked up at once
-PIECE = 256 * 1024  # bytes; more of a large call is not encoded at once, nor waits for a slow reader
-NAMED = 5  # calls of those that cannot be read
+EXPORT_PAGE_CALLS = 1000  # calls that are looked up at once
+PIECE_BYTES = 256 * 1024  # a large call is sent in pieces: no more of it waits for a slow reader
+MAX_NAMED = 5  # unreadable calls that the error names
 
 _encode = json.Encoder().encode
 
 
-async def lines(journal: Journal, call: str = "") -> AsyncIterator[bytes]:
-    """The facts of each call, then its readings; calls that live last. A piece may end within a line.
+async def export_lines(journal: Journal, call: str = "") -> AsyncIterator[bytes]:
+    """Yield the history as JSON lines: the facts of each call, then its readings; live calls last.
 
-    What is added meanwhile may be missing; what is there is whole. Raises StoreError: for calls that cannot
-    be read only when all others are told.
+    A piece may end within a line. Calls that are added meanwhile may be missing; each call that is there is
+    whole. Raises StoreError; for calls that cannot be read only after all others were yielded.
     """
     unread, why = list[str](), ""
-    async for name in _named(journal, call):
+    async for name in _call_ids(journal, call):
         try:
             found = [*await journal.facts(name), *await journal.samples(name)]
         except StoreError as error:
             why = str(error)
             unread.append(name)
             continue
-        for piece in _pieces(found):
+        for piece in _encode_pieces(found):
             yield piece
     if unread:
-        names = ", ".join(unread[:NAMED]) + ", …" * (len(unread) > NAMED)
+        names = ", ".join(unread[:MAX_NAMED]) + ", …" * (len(unread) > MAX_NAMED)
         raise StoreError(f"{why}; nothing is told of {len(unread)} calls, all of the others: {names}")
 
 
-async def _named(journal: Journal, call: str) -> AsyncIterator[str]:
-    """The ids of the calls that are wanted."""
+async def _call_ids(journal: Journal, call: str) -> AsyncIterator[str]:
+    """The ids of the calls to export."""
     if call:
         yield call
         return
     living = dict.fromkeys(await journal.unfinished())
     before: float | None = None
-    while page := await journal.find(Query(before=before, limit=PAGE)):
-        shown = _whole(page)
+    while page := await journal.find(CallQuery(before=before, limit=EXPORT_PAGE_CALLS)):
+        shown = _without_last_moment(page)
         for row in shown:
             if row.id not in living:
                 yield row.id
-        if len(page) < PAGE:
+        if len(page) < EXPORT_PAGE_CALLS:
             break
         before = nextafter(shown[-1].opened, -inf) if shown is page else nextafter(page[-1].opened, inf)
     for one in living:
         yield one
 
 
-def _whole(page: list[Row]) -> list[Row]:
-    """The page without the calls of its last moment, if more of these may follow on the next."""
-    if len(page) < PAGE:
+def _without_last_moment(page: list[CallRow]) -> list[CallRow]:
+    """The page without the calls of its last moment, if more of these may follow on the next page."""
+    if len(page) < EXPORT_PAGE_CALLS:
         return page
     return [row for row in page if row.opened != page[-1].opened] or page
 
 
-def _pieces(found: list[Entry | Sample]) -> Iterator[bytes]:
-    """Everything that is known of a call, a line each, in pieces."""
+def _encode_pieces(found: list[Entry | Sample]) -> Iterator[bytes]:
+    """Encode everything that is known of a call, one record a line, in pieces."""
     text = bytearray()
     for one in found:
         text += _encode(one) + b"\n"
-        while len(text) >= PIECE:
-            yield bytes(text[:PIECE])
-            del text[:PIECE]
+        while len(text) >= PIECE_BYTES:
+            yield bytes(text[:PIECE_BYTES])
+            del text[:PIECE_BYTES]
     if text:
         yield bytes(text)

@@ -1,4 +1,8 @@
-"""One gateway per store: a lock beside the file, which tells who holds it and dies with its holder."""
+"""`StoreLock` lets one gateway at a time use a history file.
+
+The lock is a file beside the history. It names its holder, and the system releases it when the holder's
+process ends, however it ends.
+"""
 
 import fcntl
 import os
@@ -13,11 +17,12 @@ from msgspec import DecodeError, Struct, json
 from afoot.errors import StoreError
 
 
-class StoreTaken(StoreError):
-    """Another gateway has this store. `pid` and `url` are None while it has not yet said them."""
+class StoreInUse(StoreError):
+    """Another gateway uses this store. `pid` and `url` are None while it has not written them yet."""
 
     def __init__(self, store: Path, pid: int | None, url: str | None) -> None:
-        self.pid, self.url = pid, url
+        self.pid = pid
+        self.url = url
         who = f"process {pid}" if pid else "a process that is just starting"
         where = f" at {url}" if url else ""
         super().__init__(
@@ -26,23 +31,23 @@ class StoreTaken(StoreError):
         )
 
 
-class _Holder(Struct):
+class _LockHolder(Struct):
     pid: int
     url: str = ""
 
 
 class StoreLock:
-    """Held from `acquire` to `release`. The system takes it back when the process ends, however it ends.
+    """The lock of one store, held from `acquire` to `release`.
 
     A child made by a bare fork keeps it held; one that starts another program does not.
     """
 
     def __init__(self, store: Path | str) -> None:
-        self._store = self._real = Path(store)
+        self._store = self._resolved = Path(store)
         self._file: int | None = None
-        self._is_new = False  # whether there was no store yet when it was taken
-        # Whether on release nothing is to stay that was not there before.
-        self.undo: Callable[[], bool] = lambda: False
+        self._is_new = False  # whether the store did not exist when the lock was taken
+        # Whether `release` is to delete the lock, and also the store if it is new.
+        self.should_remove: Callable[[], bool] = lambda: False
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -54,13 +59,13 @@ class StoreLock:
         self.release()
 
     def acquire(self, url: str = "") -> None:
-        """Take the store; raises StoreTaken, naming who has it, or StoreError."""
+        """Take the lock; raises StoreInUse, which names the holder, or StoreError."""
         try:
-            self._real = self._store.resolve()  # a link to it is the same store
-            if self._real.is_dir():
+            self._resolved = self._store.resolve()  # a symbolic link to it is the same store
+            if self._resolved.is_dir():
                 raise StoreError(f"history {self._store}: this is a folder; name a file with --store")
-            self._real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(self._beside(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._resolved.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(self._sibling(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreError(
                 f"history {self._store}: its lock cannot be made ({error.strerror});"
@@ -69,50 +74,54 @@ class StoreLock:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = _read(file)
+            holder = _read_holder(file)
             os.close(file)
             pid, where = (holder.pid, holder.url) if holder else (None, None)
-            raise StoreTaken(self._store, pid, where or None) from error
-        if not _is_at(file, self._beside(".lock")):  # who had it before took it away
+            raise StoreInUse(self._store, pid, where or None) from error
+        if not _is_same_file(file, self._sibling(".lock")):  # the last holder deleted it meanwhile
             os.close(file)
             return self.acquire(url)
-        self._file, self._is_new = file, not self._real.exists()
+        self._is_new = not self._resolved.exists()
+        self._file = file
         self.announce(url)
 
     def announce(self, url: str) -> None:
-        """Say where the gateway is found, once that is known."""
+        """Write the gateway's URL into the lock, once it is known."""
         if self._file is None:
             raise StoreError(f"history {self._store}: its lock is not held")
-        text = json.encode(_Holder(os.getpid(), url))
-        with suppress(OSError):  # the disk is full; it is held all the same
+        text = json.encode(_LockHolder(os.getpid(), url))
+        with suppress(OSError):  # a full disk: the lock is held all the same
             os.pwrite(self._file, text, 0)
             os.ftruncate(self._file, len(text))
 
     def release(self) -> None:
-        """Let go. The lock stays for the next, unless all is to be as it was."""
+        """Release the lock.
+
+        Its file stays for the next holder, unless `should_remove` says that no trace is to stay.
+        """
         if self._file is None:
             return
-        if self.undo():
+        if self.should_remove():
             for end in ("", "-wal", "-shm") if self._is_new else ():
-                self._beside(end).unlink(missing_ok=True)
-            self._beside(".lock").unlink(missing_ok=True)
+                self._sibling(end).unlink(missing_ok=True)
+            self._sibling(".lock").unlink(missing_ok=True)
         os.ftruncate(self._file, 0)
         os.close(self._file)
         self._file = None
 
-    def _beside(self, end: str) -> Path:
-        return self._real.with_name(self._real.name + end)
+    def _sibling(self, end: str) -> Path:
+        return self._resolved.with_name(self._resolved.name + end)
 
 
-def _is_at(file: int, path: Path) -> bool:
+def _is_same_file(file: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except OSError:
         return False
 
 
-def _read(file: int) -> _Holder | None:
+def _read_holder(file: int) -> _LockHolder | None:
     try:
-        return json.decode(os.pread(file, 4096, 0), type=_Holder)
+        return json.decode(os.pread(file, 4096, 0), type=_LockHolder)
     except DecodeError:
         return None

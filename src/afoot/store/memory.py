@@ -1,4 +1,4 @@
-"""The journal that forgets: for tests, and for a call made without a gateway."""
+"""`MemoryJournal` keeps facts in memory: for tests, and for a call made without a gateway."""
 
 import secrets
 from itertools import islice
@@ -9,23 +9,24 @@ from typing import Self
 from msgspec import json
 
 from afoot.core.facts import Entry, Finished, Opened, Sample
-from afoot.core.ports import Batch, Purge, Query, Row
+from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
-from afoot.store.search import FIELDS, MOST, spellings
+from afoot.store.search import FILTER_FIELDS, MAX_ROWS, json_spellings
 
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # SQLite's LIKE knows these alone
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # SQLite's LIKE folds only these
 
 
 class MemoryJournal:
-    """Everything in plain lists and dicts; `write` is done when it returns."""
+    """A journal in plain lists and dicts; a batch is recorded when `write` returns."""
 
     def __init__(self) -> None:
         self.epoch = secrets.token_hex(8)
-        self._all: dict[int, Entry] = {}  # by position
+        self._entries: dict[int, Entry] = {}  # by position
         self._last = 0
         self._calls: dict[str, dict[int, Entry]] = {}
         self._samples: dict[str, dict[int, Sample]] = {}
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, CallRow] = {}
+        self._keys: dict[tuple[str, str], set[str]] = {}  # the calls of each caller's keys
         self._live: dict[str, float] = {}
         self._is_closed = False
 
@@ -39,11 +40,11 @@ class MemoryJournal:
 
     @property
     def position(self) -> int:
-        """The number of the last fact written."""
+        """The position of the last fact written."""
         return self._last
 
     def write(self, batch: Batch) -> None:
-        """Record a batch; raises StoreError for a fact that is there already."""
+        """Record a batch; raises StoreError for a fact that is recorded already."""
         self._check_open()
         new = {(entry.call, entry.seq) for entry in batch.entries}
         if len(new) < len(batch.entries) or any(seq in self._calls.get(call, ()) for call, seq in new):
@@ -52,63 +53,79 @@ class MemoryJournal:
             self._add(entry)
         for sample in batch.samples:
             self._samples.setdefault(sample.call, {})[sample.number] = sample
-        self._rows.update(batch.rows)
+        for row in batch.rows.values():
+            self._rows[row.id] = row
+            if row.key:
+                self._keys.setdefault((row.caller, row.key), set()).add(row.id)
 
     async def facts(self, call: str, after: int = 0) -> list[Entry]:
-        """The facts of a call behind number `after`."""
+        """The facts of a call with a number over `after`."""
         self._check_open()
         return [entry for seq, entry in sorted(self._calls.get(call, {}).items()) if seq > after]
 
     async def samples(self, call: str) -> list[Sample]:
-        """The readings of a call that were taken into the history."""
+        """The readings of a call that the history keeps."""
         self._check_open()
         return [sample for _, sample in sorted(self._samples.get(call, {}).items())]
 
     async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
-        """The facts of all calls behind a position, the oldest first."""
+        """The facts of all calls behind a position, oldest first."""
         self._check_open()
-        behind = (one for one in range(max(0, position) + 1, self._last + 1) if one in self._all)
-        return [(one, self._all[one]) for one in islice(behind, max(0, limit))]
+        behind = (one for one in range(max(0, position) + 1, self._last + 1) if one in self._entries)
+        return [(one, self._entries[one]) for one in islice(behind, max(0, limit))]
 
-    async def find(self, query: Query) -> list[Row]:
-        """The calls that fit, newest first, at most 1,000."""
+    async def find(self, query: CallQuery) -> list[CallRow]:
+        """The calls that match, newest first, at most 1,000."""
         self._check_open()
         newest = sorted(self._rows.values(), key=lambda row: (row.opened, row.id), reverse=True)
-        return [row for row in newest if self._fits(row, query)][: max(0, min(query.limit, MOST))]
+        return [row for row in newest if self._matches(row, query)][: max(0, min(query.limit, MAX_ROWS))]
 
     async def unfinished(self) -> list[str]:
-        """The calls whose end is not recorded, the oldest first."""
+        """The ids of calls without a recorded end, oldest first."""
         self._check_open()
         return sorted(self._live, key=lambda call: (self._live[call], call))
 
+    async def keyed(self, caller: str, key: str) -> str | None:
+        """The newest listed call that this caller opened with this idempotency key."""
+        self._check_open()
+        rows = [self._rows[call] for call in self._keys.get((caller, key), ())]
+        return max(rows, key=lambda row: (row.opened, row.id)).id if rows else None
+
     async def children(self, call: str) -> tuple[int, int]:
-        """How many calls that are over a call has made, and how many of them did not end well."""
+        """How many finished calls a call has made, and how many of these did not end well."""
         self._check_open()
         found = [row for row in self._rows.values() if row.parent == call and call]
         return len(found), sum(row.outcome != "ok" for row in found)
 
-    async def purge(self, rule: Purge) -> int:
-        """Take out the calls that are to go; nobody knows how many bytes memory has."""
+    async def purge(self, rule: PurgeRule) -> int:
+        """Delete the calls that the rule names.
+
+        A rule about bytes deletes nothing: memory has no file to measure.
+        """
         self._check_open()
-        gone = {call for call in self._meant(rule) if not self._is_spared(call, rule)}
-        self._all = {pos: entry for pos, entry in self._all.items() if entry.call not in gone}
+        gone = {call for call in self._select_purgeable(rule) if not self._is_spared(call, rule)}
+        self._entries = {pos: entry for pos, entry in self._entries.items() if entry.call not in gone}
+        for call in gone & self._rows.keys():
+            row = self._rows[call]
+            self._keys.get((row.caller, row.key), set()).discard(call)
+        self._keys = {meant: calls for meant, calls in self._keys.items() if calls}
         for table in (self._calls, self._samples, self._rows):
             for call in gone:
                 table.pop(call, None)
         return len(gone)
 
     async def close(self) -> None:
-        """Take no more."""
+        """Refuse everything from now on."""
         self._is_closed = True
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreError("history in memory: it is not open")
 
-    def _meant(self, rule: Purge) -> list[str]:
+    def _select_purgeable(self, rule: PurgeRule) -> list[str]:
         if rule.calls:
             return [call for call in rule.calls if call in self._calls and call not in self._live]
-        rows = [self._rows[call] for call in self._calls if call in self._rows]  # by their place
+        rows = [self._rows[call] for call in self._calls if call in self._rows]  # by their position
         if rule.keep is not None:
             rows = rows[: max(0, len(rows) - rule.keep)]
         elif rule.before is None:
@@ -116,7 +133,7 @@ class MemoryJournal:
         before = inf if rule.before is None else rule.before
         return [row.id for row in rows if row.finished is not None and max(row.opened, row.finished) < before]
 
-    def _is_spared(self, call: str, rule: Purge) -> bool:
+    def _is_spared(self, call: str, rule: PurgeRule) -> bool:
         first, row = self._calls[call].get(1), self._rows.get(call)
         if call in rule.spare or first is None or row is None or row.finished is None:
             return call in rule.spare
@@ -125,21 +142,21 @@ class MemoryJournal:
 
     def _add(self, entry: Entry) -> None:
         self._last += 1
-        self._all[self._last] = entry
+        self._entries[self._last] = entry
         self._calls.setdefault(entry.call, {})[entry.seq] = entry
         if isinstance(entry.fact, Opened):
             self._live[entry.call] = entry.fact.at
         elif isinstance(entry.fact, Finished):
             self._live.pop(entry.call, None)
 
-    def _fits(self, row: Row, query: Query) -> bool:
-        if any(getattr(query, field) not in ("", getattr(row, field)) for field in FIELDS):
+    def _matches(self, row: CallRow, query: CallQuery) -> bool:
+        if any(getattr(query, field) not in ("", getattr(row, field)) for field in FILTER_FIELDS):
             return False
         if query.before is not None and row.opened >= query.before:
             return False
-        return not query.text or self._holds(row, query.text)
+        return not query.text or self._contains(row, query.text)
 
-    def _holds(self, row: Row, text: str) -> bool:
+    def _contains(self, row: CallRow, text: str) -> bool:
         plain = text.translate(_LOWER)
         if any(plain in (field or "").translate(_LOWER) for field in (row.id, row.tool, row.message)):
             return True
@@ -147,4 +164,4 @@ class MemoryJournal:
         if first is None or not isinstance(first.fact, Opened):
             return False
         arguments = json.format(bytes(first.fact.arguments), indent=-1).decode().translate(_LOWER)
-        return any(spelling.translate(_LOWER) in arguments for spelling in spellings(text))
+        return any(spelling.translate(_LOWER) in arguments for spelling in json_spellings(text))

@@ -1,16 +1,42 @@
-"""Looking calls up in an SQLite file: newest first, by exact fields and by a piece of text."""
+"""Search in an SQLite history: calls by filters, by text or by a part of their id; facts and samples.
+
+The list of calls can be made again from the facts. Rows are therefore written in batches, and
+`rebuild_unlisted_rows` makes those again that a crash took.
+"""
 
 import json
 import sqlite3
+from collections.abc import Iterable
 
-from afoot.core.facts import Entry, Sample
-from afoot.core.ports import Query, Row
+from msgspec import DecodeError
+
+from afoot.core.call import Call, fold
+from afoot.core.facts import Entry, Reading, Sample
+from afoot.core.ports import CallQuery, CallRow, Journal
 from afoot.store import codec
 
-MOST = 1000
+MIN_ID_PART = 4  # characters of an id that a person must type at least
 
-FIELDS = ("tool", "server", "state", "outcome", "caller", "parent")
-# The arguments stand in the call's first fact. They are searched as their JSON text.
+MAX_ROWS = 1000
+
+# Rows of the list that are written together. Measured: a short call is then a fifth cheaper to record than
+# with its row written at once.
+ROW_BATCH = 64
+
+FILTER_FIELDS = ("tool", "server", "state", "outcome", "caller", "parent")
+SAVE_LISTED_POSITION = (
+    """INSERT INTO meta VALUES ('listed', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
+)
+
+# `key != ''` is the condition of the partial index, which SQLite then uses.
+KEYED = """SELECT opened, id FROM calls WHERE caller = ? AND key = ? AND key != ''
+ORDER BY opened DESC, id DESC LIMIT 1"""
+
+_CALLS = "SELECT DISTINCT call FROM facts WHERE pos > ?"
+_FACTS = "SELECT pos, call, seq, body FROM facts WHERE call = ? ORDER BY seq"
+_LATEST = "SELECT call, number, left_out, body FROM samples WHERE call = ? ORDER BY number DESC LIMIT 1"
+
+# The arguments are in the call's first fact. They are searched as JSON text.
 _ARGUMENTS = """EXISTS (
     SELECT 1 FROM (
         SELECT CAST(body AS TEXT) AS body FROM facts WHERE call = calls.id ORDER BY seq LIMIT 1
@@ -19,75 +45,130 @@ _ARGUMENTS = """EXISTS (
 )"""
 
 
-def found(db: sqlite3.Connection, query: Query) -> list[Row]:
-    """The calls that fit; raises sqlite3.Error."""
+async def find_by_id_part(journal: Journal, name: str, living: Iterable[str]) -> list[str]:
+    """The ids that begin or end with this text.
+
+    An id begins with its time, so calls of one moment are told apart by its end.
+    """
+    if len(name) < MIN_ID_PART:
+        return []
+    known = {*living, *(row.id for row in await journal.find(CallQuery(text=name, limit=1000)))}
+    return sorted(one for one in known if one.startswith(name) or one.endswith(name))
+
+
+def ambiguous_id_message(name: str, fitting: list[str]) -> str:
+    """The message for a part of an id that fits more than one call."""
+    return f"{len(fitting)} calls are called {name!r}; name one of: {', '.join(fitting[:5])}"
+
+
+def find_rows(db: sqlite3.Connection, query: CallQuery) -> list[CallRow]:
+    """The calls that match, newest first; raises sqlite3.Error."""
     where, values = ["1"], list[str | float]()
-    for field in FIELDS:
+    for field in FILTER_FIELDS:
         wanted = getattr(query, field)
         if wanted:
             where.append(f"{field} = ?")
             values.append(wanted)
     if query.parent:
-        where.append("parent != ''")  # as its index says
+        where.append("parent != ''")  # the condition of its partial index, which SQLite then uses
     if query.before is not None:
         where.append("opened < ?")
         values.append(query.before)
     if query.text:
-        where.append(_holds(query.text, values))
+        where.append(_text_condition(query.text, values))
     sql = (
         "SELECT id, tool, server, caller, opened, state, outcome, finished, progress, total, message,"
-        " started, approved, parent FROM calls"
+        " started, approved, parent, key, ran_s FROM calls"
         f" WHERE {' AND '.join(where)} ORDER BY opened DESC, id DESC LIMIT ?"
     )
-    return [Row(*columns) for columns in db.execute(sql, (*values, max(0, min(query.limit, MOST))))]
+    return [CallRow(*columns) for columns in db.execute(sql, (*values, max(0, min(query.limit, MAX_ROWS))))]
 
 
-def facts(db: sqlite3.Connection, call: str, after: int) -> list[Entry]:
-    """The facts of a call behind number `after`."""
+def keyed(db: sqlite3.Connection, caller: str, key: str) -> list[tuple[float, str]]:
+    """The opening time and id of the caller's newest call with this idempotency key.
+
+    Empty if there is none.
+    """
+    return [(float(opened), str(call)) for opened, call in db.execute(KEYED, (caller, key))]
+
+
+def read_facts(db: sqlite3.Connection, call: str, after: int) -> list[Entry]:
+    """The facts of a call with a number over `after`."""
     sql = "SELECT pos, call, seq, body FROM facts WHERE call = ? AND seq > ? ORDER BY seq"
-    return [entry for _, entry in codec.entries(db.execute(sql, (call, after))) if entry.seq > after]
+    return [entry for _, entry in codec.decode_facts(db.execute(sql, (call, after))) if entry.seq > after]
 
 
-def samples(db: sqlite3.Connection, call: str) -> list[Sample]:
-    """The readings of a call."""
+def read_samples(db: sqlite3.Connection, call: str) -> list[Sample]:
+    """The readings of a call that the history keeps."""
     sql = "SELECT call, number, left_out, body FROM samples WHERE call = ? ORDER BY number"
-    return codec.samples(db.execute(sql, (call,)))
+    return codec.decode_samples(db.execute(sql, (call,)))
 
 
-def since(db: sqlite3.Connection, position: int, limit: int) -> list[tuple[int, Entry]]:
-    """The facts of all calls behind a position."""
+def read_since(db: sqlite3.Connection, position: int, limit: int) -> list[tuple[int, Entry]]:
+    """The facts of all calls behind a position, oldest first."""
     sql = "SELECT pos, call, seq, body FROM facts WHERE pos > ? ORDER BY pos LIMIT ?"
-    found = codec.entries(db.execute(sql, (position, max(0, limit))))
+    found = codec.decode_facts(db.execute(sql, (position, max(0, limit))))
     return [(pos, entry) for pos, entry in found if pos > position][:limit]
 
 
-def unfinished(db: sqlite3.Connection) -> list[str]:
-    """The calls whose end is not recorded."""
+def read_unfinished(db: sqlite3.Connection) -> list[str]:
+    """The ids of calls without a recorded end, oldest first."""
     return [str(call) for (call,) in db.execute("SELECT call FROM live ORDER BY at, call")]
 
 
-def children(db: sqlite3.Connection, call: str) -> tuple[int, int]:
-    """How many calls a call has made, and how many of them did not end well."""
+def count_children(db: sqlite3.Connection, call: str) -> tuple[int, int]:
+    """How many finished calls a call has made, and how many of these did not end well."""
     sql = "SELECT count(*), coalesce(sum(outcome != 'ok'), 0) FROM calls WHERE parent = ? AND parent != ''"
     total, failed = db.execute(sql, (call,)).fetchone()
     return int(total), int(failed)
 
 
-def spellings(text: str) -> list[str]:
-    """The text as it may stand in JSON: itself, and with its escapes, which many clients send."""
+def json_spellings(text: str) -> list[str]:
+    """The text as JSON may spell it: as it is, and with the escapes that many clients send."""
     return list(dict.fromkeys([text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]))
 
 
-def _holds(text: str, values: list[str | float]) -> str:
-    plain = _pattern(text)
+def rebuild_unlisted_rows(db: sqlite3.Connection, listed: int) -> dict[str, CallRow]:
+    """The rows of calls that ended after the last batch of rows was written; raises sqlite3.Error."""
+    found: dict[str, CallRow] = {}
+    for (name,) in db.execute(_CALLS, (listed,)).fetchall():
+        try:
+            call = fold(name, [entry.fact for _, entry in codec.decode_facts(db.execute(_FACTS, (name,)))])
+            if call.end is not None:
+                found[name] = _row(call, _latest_reading(db, call))
+        except (ValueError, KeyError, DecodeError):
+            pass  # a history that cannot be folded, or a damaged one: the other calls are listed all the same
+    return found
+
+
+def _text_condition(text: str, values: list[str | float]) -> str:
+    plain = _like_pattern(text)
     values.extend([plain, plain, plain])
     tests = [f"{field} LIKE ? ESCAPE '\\'" for field in ("id", "tool", "message")]
-    for spelling in spellings(text):
-        values.append(_pattern(spelling))
+    for spelling in json_spellings(text):
+        values.append(_like_pattern(spelling))
         tests.append(_ARGUMENTS)
     return f"({' OR '.join(tests)})"
 
 
-def _pattern(text: str) -> str:
+def _like_pattern(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
+
+
+def _latest_reading(db: sqlite3.Connection, call: Call) -> Reading:
+    """The last reading of a call: its last sample, or a fact that came later."""
+    samples = codec.decode_samples(db.execute(_LATEST, (call.id,)))
+    found = [one for one in (call.latest, *(sample.reading for sample in samples)) if one is not None]
+    return max(found, key=lambda one: one.at, default=Reading(0.0))
+
+
+def _row(call: Call, reading: Reading) -> CallRow:
+    opened, end = call.opened, call.end
+    return CallRow(
+        call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
+        end.outcome if end else None, end.at if end else None,
+        reading.progress, reading.total,
+        end.failure.message if end and end.failure else reading.message, call.started, call.approved,
+        opened.parent or "", opened.key, None if call.started is None else call.spent_s,
+    )  # fmt: skip

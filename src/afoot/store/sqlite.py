@@ -1,14 +1,17 @@
-"""The journal in an SQLite file: small batches are committed on the loop, large ones and reads in threads.
+"""`SqliteJournal` keeps facts in an SQLite file: it commits small batches on the loop, others in a thread.
 
-Every batch is one transaction. With `durable="full"` it is done when the disk has it (power may fail), else
-when the operating system has it (the process may be killed).
+Every batch is one transaction. With `durable="full"` it is recorded when the disk has it, and survives a
+power failure; otherwise when the operating system has it, and survives a killed process. `Checkpointer` moves
+the write-ahead log into the file in a thread of its own, so that the loop never has to.
 """
 
 import asyncio
+import logging
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
@@ -17,37 +20,43 @@ from msgspec import DecodeError, json
 from msgspec.structs import astuple
 
 from afoot.core.facts import Entry, Finished, Sample
-from afoot.core.ports import Batch, Purge, Query, Row
+from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
-from afoot.store import codec, purging, search
-from afoot.store.checkpointer import Checkpointer
-from afoot.store.codec import RowColumns
-from afoot.store.listing import LISTED, LOT, unlisted
-from afoot.store.problem import explained, is_busy
-from afoot.store.schema import PAGE, connect, prepare, value
+from afoot.store import codec, search
+from afoot.store import purge as purging
+from afoot.store.schema import PAGE_BYTES, as_store_error, connect, is_busy, open_writer, read_meta
+from afoot.store.search import ROW_BATCH, SAVE_LISTED_POSITION, rebuild_unlisted_rows
+
+# Log growth after which a checkpoint moves the log into the file. Measured between 4 and 64 MB: calls per
+# second hardly differ. A larger log takes longer to truncate, off the loop (16 MB: 25 ms, 32 MB: 55 ms); a
+# smaller one is synced more often.
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+TRUNCATE_BYTES = 64 * 1024 * 1024  # a log of this size is truncated by the checkpoint
+_BUSY_MS = 2000  # how long the write thread waits for another writer; the loop does not wait at all
+
+# A segment must begin behind the last one of its call, so two writers cannot both add it: the number of a
+# fact is its lock. The first segment of a call, by far the most common, needs no such check.
+_INSERT_FIRST_SEGMENT = "INSERT INTO facts VALUES (?, ?, ?, ?)"
+_INSERT_NEXT_SEGMENT = """INSERT INTO facts SELECT ?, ?, ?, ?
+WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?), 0) <= ?"""
+_INSERT_SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
+_UPSERT_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (opened, id) DO UPDATE SET
+state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
+progress = excluded.progress, total = excluded.total, message = excluded.message,
+started = excluded.started, approved = excluded.approved, ran_s = excluded.ran_s"""
+_INSERT_LIVE = "INSERT OR IGNORE INTO live VALUES (?, ?)"
+_DELETE_LIVE = "DELETE FROM live WHERE call = ?"
+_BULK_STATEMENTS = (_INSERT_SAMPLE, _INSERT_LIVE, _DELETE_LIVE)
 
 T = TypeVar("T")
 _encode = json.Encoder().encode
 
-# A stretch may only go on from the last one: the number of a fact is its lock. The first of a call, by far
-# the commonest, has none to go on from.
-_FIRST = "INSERT INTO facts VALUES (?, ?, ?, ?)"
-_NEXT = """INSERT INTO facts SELECT ?, ?, ?, ?
-WHERE coalesce((SELECT max(seq) FROM facts WHERE call = ?), 0) <= ?"""
-_SAMPLE = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)"
-_ROW = """INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (opened, id) DO UPDATE SET
-state = excluded.state, outcome = excluded.outcome, finished = excluded.finished,
-progress = excluded.progress, total = excluded.total, message = excluded.message,
-started = excluded.started, approved = excluded.approved"""
-_OPENED = "INSERT OR IGNORE INTO live VALUES (?, ?)"
-_ENDED = "DELETE FROM live WHERE call = ?"
-_MORE = (_SAMPLE, _OPENED, _ENDED)
-_BUSY_MS = 2000  # how long the thread waits for another writer; the loop does not wait at all
+_log = logging.getLogger(__name__)
 
 
 class SqliteJournal:
-    """One file, one writer. `async with` opens it and closes it."""
+    """One file with one writer. `async with` opens and closes it."""
 
     def __init__(self, path: Path | str, durable: Literal["normal", "full"] = "normal") -> None:
         self.path = Path(path)
@@ -59,12 +68,12 @@ class SqliteJournal:
         self._checkpointer = Checkpointer(self.path)
         self._write_thread = ThreadPoolExecutor(1, "afoot-write")
         self._read_thread = ThreadPoolExecutor(1, "afoot-read")
-        self._grown = 0
-        self._rows: dict[str, RowColumns] = {}  # of the list of calls, not written yet
-        self._waiting = 0  # batches in the hands of the thread, as the loop knows
-        self._is_broken = False  # one of these failed, so those behind it must fail too
-        self._has_shrunk = False  # by the last step of a purge
-        self._purging = asyncio.Lock()  # two at once would count the same calls
+        self._log_growth = 0
+        self._rows: dict[str, CallRow] = {}  # rows of the list of calls that are not written yet
+        self._queued_writes = 0  # batches that were handed to the write thread and are not done
+        self._has_failed = False  # one of these failed, so those behind it must fail too
+        self._has_shrunk = False  # the last purge deleted something
+        self._purging = asyncio.Lock()  # two purges at once would select the same calls
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -76,85 +85,99 @@ class SqliteJournal:
     ) -> None:
         await self.close()
 
-    def write(self, batch: Batch, *, lists: bool = False) -> Awaitable[None] | None:
-        """Record a batch: now, or in the thread if it is large, must be synced, or another holds the file.
+    def write(self, batch: Batch, *, flush_rows: bool = False) -> Awaitable[None] | None:
+        """Record a batch: at once, or in the thread if it is large, must be synced, or the file is busy.
 
-        Batches keep their order even if nobody awaits: while the thread has one, all go there; when one fails
-        those behind it fail too. Rows wait for a lot, unless it `lists`. Raises StoreError, here or awaited.
+        Batches keep their order even if nobody awaits: while the thread has one, all that follow go there,
+        and when one fails those behind it fail too. Rows of the list wait for a full batch of rows, unless
+        `flush_rows`. Raises StoreError, here or when awaited.
         """
         if self._is_closed:
             raise StoreError(f"history {self.path}: it is not open")
         try:
-            ready = _encoded(batch)
-        except UnicodeEncodeError:  # half a character, which no file can keep, becomes a question mark
-            ready = _encoded(codec.cleaned(batch))
-        ready.lists = lists
-        if self._waiting or self._is_full or ready.is_large or self._checkpointer.cutting.locked():
-            return self._hand_over(lambda _: self._commit(ready))
+            ready = _encode_batch(batch)
+        except UnicodeEncodeError:  # a lone surrogate, which no file can hold, becomes a question mark
+            ready = _encode_batch(codec.storable(batch))
+        ready.flush_rows = flush_rows
+        if self._queued_writes or self._is_full or ready.is_large or self._checkpointer.truncating.locked():
+            return self._write_in_thread(lambda _: self._commit(ready))
         try:
             return self._commit(ready)
         except sqlite3.Error as error:
             if is_busy(error):
-                return self._hand_over(lambda _: self._commit(ready))
-            raise explained(error, self.path) from error
+                return self._write_in_thread(lambda _: self._commit(ready))
+            raise as_store_error(error, self.path) from error
 
     async def facts(self, call: str, after: int = 0) -> list[Entry]:
-        """The facts of a call behind number `after`."""
-        return await self._read(lambda db: search.facts(db, call, after))
+        """The facts of a call with a number over `after`."""
+        return await self._read(lambda db: search.read_facts(db, call, after))
 
     async def samples(self, call: str) -> list[Sample]:
-        """The readings of a call that were taken into the history."""
-        return await self._read(lambda db: search.samples(db, call))
+        """The readings of a call that the history keeps."""
+        return await self._read(lambda db: search.read_samples(db, call))
 
     async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
-        """The facts of all calls behind a position, the oldest first."""
-        return await self._read(lambda db: search.since(db, position, limit))
+        """The facts of all calls behind a position, oldest first."""
+        return await self._read(lambda db: search.read_since(db, position, limit))
 
-    async def find(self, query: Query) -> list[Row]:
-        """The calls that fit, newest first, at most 1,000."""
-        await self._try_to_list()
-        return await self._read(lambda db: search.found(db, query))
+    async def find(self, query: CallQuery) -> list[CallRow]:
+        """The calls that match, newest first, at most 1,000."""
+        await self._try_to_flush_rows()
+        return await self._read(lambda db: search.find_rows(db, query))
 
     async def children(self, call: str) -> tuple[int, int]:
-        """How many calls that are over a call has made, and how many of them did not end well."""
-        await self._try_to_list()
-        return await self._read(lambda db: search.children(db, call))
+        """How many finished calls a call has made, and how many of these did not end well."""
+        await self._try_to_flush_rows()
+        return await self._read(lambda db: search.count_children(db, call))
 
-    async def purge(self, rule: Purge) -> int:
-        """Take out some of the calls that are to go, all of it off the loop; raises StoreError."""
+    async def keyed(self, caller: str, key: str) -> str | None:
+        """The newest listed call that this caller opened with this idempotency key.
+
+        Rows that wait for their lot are looked through in memory and not written for it: every call with a
+        new key asks this, and would pay for a lot of one row.
+        """
+        waiting = [row for row in self._rows.values() if key and row.key == key and row.caller == caller]
+        found = [(row.opened, row.id) for row in waiting]
+        found += await self._read(lambda db: search.keyed(db, caller, key))
+        return max(found)[1] if found else None
+
+    async def purge(self, rule: PurgeRule) -> int:
+        """Delete the next calls that the rule names, off the loop; raises StoreError."""
         async with self._purging:
-            await self._list()
-            gone = await self._read(lambda db: purging.meant(db, rule))
+            await self._flush_rows()
+            gone = await self._read(lambda db: purging.select_purgeable(db, rule))
             if gone:
-                await self._hand_over(lambda db: purging.remove(db, gone, self.position), is_batch=False)
-                self._grown += 8 * PAGE * len(gone) + 2 * sum(one.size for one in gone)
-        # The file gets smaller only when its log is moved.
-        if self._grown >= self._checkpointer.growth or (self._has_shrunk and not gone):
-            self._grown = self._checkpointer.wake()
+                await self._write_in_thread(
+                    lambda db: purging.delete_calls(db, gone, self.position), is_batch=False
+                )
+                self._log_growth += 8 * PAGE_BYTES * len(gone) + 2 * sum(one.size for one in gone)
+        # The file gets smaller only when a checkpoint moves its log.
+        if self._log_growth >= self._checkpointer.growth or (self._has_shrunk and not gone):
+            self._log_growth = self._checkpointer.wake()
         self._has_shrunk = bool(gone)
         return len(gone)
 
-    async def _list(self) -> None:
-        """Write the rows that wait for the next lot; raises StoreError."""
+    async def _flush_rows(self) -> None:
+        """Write the rows that wait for a full batch; raises StoreError."""
         if self._rows and not self._is_closed:
-            done = self.write(Batch(), lists=True)
+            done = self.write(Batch(), flush_rows=True)
             if done is not None:
                 await done
 
-    async def _try_to_list(self) -> None:
-        """The same for who only reads: what cannot be listed can still be read up to here."""
+    async def _try_to_flush_rows(self) -> None:
+        """Write the waiting rows before a read. Where that fails, the read sees the list without them."""
         with suppress(StoreError):
-            await self._list()
+            await self._flush_rows()
 
     async def unfinished(self) -> list[str]:
-        """The calls whose end is not recorded, the oldest first."""
-        return await self._read(search.unfinished)
+        """The ids of calls without a recorded end, oldest first."""
+        return await self._read(search.read_unfinished)
 
     async def close(self) -> None:
-        """Write what is waiting, move the log into the file, let go of it. A second time nothing happens."""
+        """Write the rows that wait, checkpoint the log and close the file. A second call does nothing."""
         if self._is_closed:
             return
-        await self._try_to_list()
+        await self._try_to_flush_rows()
         self._is_closed = True
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._read_thread, self._close_reader)
@@ -165,40 +188,45 @@ class SqliteJournal:
     def _open(self) -> None:
         if self._is_closed or self._writer is not None:
             raise StoreError(f"history {self.path}: a journal is opened once; make a new one")
-        db = prepare(self.path, is_full=self._is_full)
+        db = open_writer(self.path, is_full=self._is_full)
         try:
-            self.epoch = value(db, "epoch")
+            self.epoch = read_meta(db, "epoch")
             last = db.execute("SELECT coalesce(max(pos), 0) FROM facts").fetchone()[0]
-            self.position = max(int(last), int(value(db, "position") or 0))  # the last may have been purged
-            self._rows = unlisted(db, int(value(db, "listed") or 0))
+            # The last facts may have been purged, and no position is used twice.
+            self.position = max(int(last), int(read_meta(db, "position") or 0))
+            self._rows = rebuild_unlisted_rows(db, int(read_meta(db, "listed") or 0))
             db.execute("PRAGMA busy_timeout = 0")
             self._reader = connect(self.path, busy_s=5.0)
             self._reader.execute("PRAGMA query_only = 1")
         except sqlite3.Error as error:
             db.close()
-            raise explained(error, self.path) from error
+            raise as_store_error(error, self.path) from error
         self._writer = db
         self._checkpointer.start()
 
-    def _commit(self, ready: codec.Encoded) -> None:
+    def _commit(self, ready: codec.EncodedBatch) -> None:
         db = self._writer
         if db is None:
             raise StoreError(f"history {self.path}: it is not open")
-        rows = {**self._rows, **dict(ready.rows)}
-        lists = ready.lists or len(rows) >= LOT
+        rows = {**self._rows, **ready.rows}
+        flush_rows = ready.flush_rows or len(rows) >= ROW_BATCH
         db.execute("BEGIN IMMEDIATE")
         try:
             pos = self.position
             for length, call, seq, body in ready.facts:
                 pos += length
                 if length == seq:
-                    db.execute(_FIRST, (pos, call, seq, body))
-                elif not db.execute(_NEXT, (pos, call, seq, body, call, seq - length)).rowcount:
-                    raise codec.there_already(call)
-            if lists:
-                db.executemany(_ROW, list(rows.values()))
-                db.execute(LISTED, (str(pos),))
-            for sql, columns in zip(_MORE, (ready.samples, ready.opened, ready.ended), strict=True):
+                    db.execute(_INSERT_FIRST_SEGMENT, (pos, call, seq, body))
+                elif not db.execute(
+                    _INSERT_NEXT_SEGMENT, (pos, call, seq, body, call, seq - length)
+                ).rowcount:
+                    raise codec.fact_conflict(call)
+            if flush_rows:
+                db.executemany(_UPSERT_ROW, [astuple(row) for row in rows.values()])
+                db.execute(SAVE_LISTED_POSITION, (str(pos),))
+            for sql, columns in zip(
+                _BULK_STATEMENTS, (ready.samples, ready.opened, ready.ended), strict=True
+            ):
                 if columns:
                     db.executemany(sql, columns)
             db.execute("COMMIT")
@@ -206,54 +234,56 @@ class SqliteJournal:
             if db.in_transaction:  # some errors have rolled it back already
                 db.execute("ROLLBACK")
             raise
-        self.position, self._rows = pos, dict[str, RowColumns]() if lists else rows
-        self._grown += ready.size + PAGE * (6 + len(ready.facts) // 2)  # about what the log has grown by
-        if self._grown >= self._checkpointer.growth:
-            self._grown = self._checkpointer.wake()
+        self.position = pos
+        self._rows = dict[str, CallRow]() if flush_rows else rows
+        # About what the log has grown by: the bodies, and the pages that any commit touches.
+        self._log_growth += ready.size + PAGE_BYTES * (6 + len(ready.facts) // 2)
+        if self._log_growth >= self._checkpointer.growth:
+            self._log_growth = self._checkpointer.wake()
 
-    def _hand_over(
+    def _write_in_thread(
         self, work: Callable[[sqlite3.Connection], None], *, is_batch: bool = True
     ) -> Awaitable[None]:
-        self._waiting += 1
+        self._queued_writes += 1
         loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(self._write_thread, self._patiently, work, is_batch)
-        done.add_done_callback(self._taken)
-        # Whoever stops waiting must not take the batch back: the thread may be in the midst of it.
+        done = loop.run_in_executor(self._write_thread, self._run_write, work, is_batch)
+        done.add_done_callback(self._write_done)
+        # Cancelling the wait must not cancel the write: the thread may be in the middle of it.
         return asyncio.shield(done)
 
-    def _taken(self, done: asyncio.Future[None]) -> None:
-        self._waiting -= 1
-        if not self._waiting:
-            self._is_broken = False
+    def _write_done(self, done: asyncio.Future[None]) -> None:
+        self._queued_writes -= 1
+        if not self._queued_writes:
+            self._has_failed = False
 
-    def _patiently(self, work: Callable[[sqlite3.Connection], None], is_batch: bool) -> None:
-        """In the thread: write, waiting for another writer if there is one."""
-        if self._is_broken:
+    def _run_write(self, work: Callable[[sqlite3.Connection], None], is_batch: bool) -> None:
+        """Write, in the thread; wait for another writer if there is one."""
+        if self._has_failed:
             raise StoreError(f"history {self.path}: not written, because a batch before it was not")
         if self._writer is None:
             raise StoreError(f"history {self.path}: it is not open")
         try:
-            with self._checkpointer.cutting:
+            with self._checkpointer.truncating:
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
                 work(self._writer)
         except (sqlite3.Error, StoreError) as error:
-            self._is_broken = self._is_broken or is_batch
-            raise error if isinstance(error, StoreError) else explained(error, self.path) from error
+            self._has_failed = self._has_failed or is_batch
+            raise error if isinstance(error, StoreError) else as_store_error(error, self.path) from error
         finally:
             self._writer.execute("PRAGMA busy_timeout = 0")
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         if self._is_closed:
             raise StoreError(f"history {self.path}: it is not open")
-        return await asyncio.get_running_loop().run_in_executor(self._read_thread, self._guarded, read)
+        return await asyncio.get_running_loop().run_in_executor(self._read_thread, self._run_read, read)
 
-    def _guarded(self, read: Callable[[sqlite3.Connection], T]) -> T:
+    def _run_read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         if self._reader is None:
             raise StoreError(f"history {self.path}: it is not open")
         try:
             return read(self._reader)
         except (sqlite3.Error, UnicodeEncodeError, DecodeError) as error:
-            raise explained(error, self.path) from error
+            raise as_store_error(error, self.path) from error
 
     def _close_reader(self) -> None:
         if self._reader is not None:
@@ -267,8 +297,62 @@ class SqliteJournal:
             self._writer = None
 
 
-def _encoded(batch: Batch) -> codec.Encoded:
-    """The batch as columns, call by call; it is put into that order itself, so that positions follow it."""
+class Checkpointer:
+    """The thread that moves the write-ahead log into the file, woken when the log has grown.
+
+    SQLite starts the log from its beginning again only when all of it was moved, and under a writer that
+    never pauses that never happens. A long log is therefore truncated while writers wait for a moment.
+    """
+
+    def __init__(self, path: Path, growth: int = CHECKPOINT_BYTES, long: int = TRUNCATE_BYTES) -> None:
+        self._path = path
+        self.growth = growth
+        self._long = long
+        self._wake = threading.Event()
+        # Held while the log is truncated. Writers wait for it: one that never pauses would prevent the
+        # truncation.
+        self.truncating = threading.Lock()
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="afoot-checkpoint", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> int:
+        """Start a checkpoint, from any thread. Returns the growth since then: 0."""
+        self._wake.set()
+        return 0
+
+    def stop(self) -> None:
+        """Move the rest of the log, and end the thread. Blocks, so it is not for the loop."""
+        self._is_stopping = True
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_stopping:
+            self._wake.wait()
+            self._wake.clear()
+            try:
+                with closing(connect(self._path, busy_s=1.0)) as db:
+                    self._checkpoint(db)
+            except sqlite3.Error as error:
+                # Nothing is lost: the log only grows. The writer reports the same failure.
+                _log.warning("history %s: its log was not moved, next try later: %s", self._path, error)
+
+    def _checkpoint(self, db: sqlite3.Connection) -> None:
+        _, frames, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if self._is_stopping or frames * PAGE_BYTES >= self._long:
+            with self.truncating:
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def _encode_batch(batch: Batch) -> codec.EncodedBatch:
+    """The batch as columns, call by call.
+
+    `batch.entries` is put into the same order, because positions follow it.
+    """
     by_call: dict[str, list[Entry]] = {}
     for entry in batch.entries:
         by_call.setdefault(entry.call, []).append(entry)
@@ -281,13 +365,13 @@ def _encoded(batch: Batch) -> codec.Encoded:
     for call, ones in by_call.items():
         first, last = ones[0], ones[-1]
         if last.seq - first.seq != len(ones) - 1:
-            raise codec.there_already(call)
+            raise codec.fact_conflict(call)
         body = _encode([entry.fact for entry in ones])
         if b'":,' in body or b'":}' in body:
-            body = codec.mended(ones)
+            body = codec.encode_repaired(ones)
         facts.append((len(ones), call, last.seq, body))
         size += len(body)
-        is_large = is_large or len(body) > codec.LARGE
+        is_large = is_large or len(body) > codec.LARGE_BODY
         is_over = any([type(entry.fact) is Finished for entry in ones])
         if first.seq == 1 and not is_over:
             opened.append((call, first.fact.at))
@@ -295,6 +379,9 @@ def _encoded(batch: Batch) -> codec.Encoded:
             ended.append((call,))
     samples = [(one.call, one.number, one.left_out, _encode(one.reading)) for one in batch.samples]
     for row in batch.rows.values():
-        _ = row.message and row.message.encode()  # the only text in a row that stands in no fact
-    rows = [(row.id, astuple(row)) for row in batch.rows.values()]
-    return codec.Encoded(facts, samples, rows, opened, ended, size, is_large or size > codec.MUCH)
+        # The message is the only text of a row outside its facts. Encoding it finds lone surrogates.
+        if row.message:
+            row.message.encode()
+    return codec.EncodedBatch(
+        facts, samples, batch.rows, opened, ended, size, is_large or size > codec.LARGE_BATCH
+    )

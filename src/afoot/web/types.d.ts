@@ -1,29 +1,35 @@
-// The shapes that the console's modules share, known everywhere by their names; no browser is sent this file.
+// Types that the console's modules share as globals. No browser loads this file.
 
 type Signal<T> = (() => T) & { set: (value: T) => void; touch: () => void; peek: () => T };
 
-/** `rawJSON` and the source of a number are newer than the compiler's own types. */
+/** The compiler's own types do not have `rawJSON` and the source of a number yet. */
 interface JSON {
   parse(text: string, reviver: (key: string, value: any, context: { source: string }) => any): any;
   rawJSON(text: string): unknown;
   isRawJSON(value: unknown): boolean;
 }
 
-// What an element is made of.
+// The parts of an element.
 type Mount = { mount: (parent: Node) => void };
-type Grown = Node | string | number | null | undefined | false;
-type Child = Grown | Mount | (() => Grown);
-/** `onclick` listens, `.value` is a property, `style.width` a style, and the rest are attributes. */
+type ChildValue = Node | string | number | null | undefined | false;
+type Child = ChildValue | Mount | (() => ChildValue);
+/** `onclick` is a listener, `.value` a property, `style.width` a style; the rest are attributes. */
 type Props = { [listener: `on${string}`]: (event: any) => unknown; [name: string]: any };
 
-// What the gateway's API says, as far as the console reads it.
+// Responses of the gateway's API, as far as the console reads them.
 type Json = any;
 type Schema = Record<string, any>;
 type Outcome = "ok" | "failed" | "refused" | "cancelled" | "timed_out" | "lost" | "uncertain";
 type AnswerView = { action: string; content?: Json; by: string; at: number; surface?: string; who?: string | null };
 type Change = { before: string; after: string } | null;
-type Misfit = { field: string; message: string };
-type Reading = { at: number; progress?: number | null; total?: number | null; message?: string | null };
+type FieldError = { field: string; message: string };
+type Reading = {
+  at: number;
+  progress?: number | null;
+  total?: number | null;
+  message?: string | null;
+  source?: string; // "below": the numbers add up those of the child calls
+};
 
 type Kind = "text" | "number" | "boolean" | "choice" | "choices" | "object" | "array" | "json";
 /** A schema as a field of a form; `fields` are those of an object, `item` that of an array. */
@@ -76,10 +82,21 @@ type FailureView = {
   trace: string;
 };
 
-type Eta = { low_s: number; high_s: number };
+/** A call at a gateway behind this one. */
+type RemoteCall = {
+  id: string;
+  tool: string;
+  state: string;
+  outcome?: Outcome | null;
+  progress?: number | null;
+  total?: number | null;
+  message?: string | null;
+  parent?: string | null;
+};
+type Eta = { left_s: number; low_s?: number; high_s?: number };
 type Counts = { total: number; live: number; failed: number };
 
-/** A call; what may be missing is only in the full view. */
+/** A call; optional fields are in the full view alone. */
 type CallView = {
   id: string;
   tool: string;
@@ -107,6 +124,8 @@ type CallView = {
   rate?: number | null;
   approved?: string;
   parent?: string | null;
+  source?: string;
+  remote?: RemoteCall[];
   rerun_of?: string | null;
   trace?: string | null;
   children?: Counts | null;
@@ -155,11 +174,11 @@ type BrowserView = { profile: string; name: string; state: string; [more: string
 type TabView = { key: string; title: string; url: string; state: string; why: string; [more: string]: Json };
 type PluginView = { name: string; state: string; why: string; start: string; [more: string]: Json };
 
-// What the console makes of it.
+// Types of the console itself.
 type Fact = { type: string; at: number; [field: string]: Json };
 type Asked = { id: string; key: string; kind: string; message: string; below?: string; at: number };
 
-/** A call as its facts tell it so far; it changes in place. */
+/** A call, folded from its facts; it is updated in place. */
 type Call = Omit<CallView, "children" | "failure"> & {
   parent: string | null;
   children: Counts; // the calls that it made itself
@@ -169,12 +188,12 @@ type Call = Omit<CallView, "children" | "failure"> & {
   latest: Reading | null;
   open: Map<string, Asked>; // questions, in the order they were asked
   approval: string; // auto, allowlist, ask
-  starting?: string; // what must be up before it can run
+  starting?: string; // the server that must start first
   cancel?: { by: string; reason: string } | null;
   failure?: { message: string } | null;
 };
 
-/** A call in the store: `call` tells of facts, `reading` of numbers too; both give one object that changes. */
+/** A call in the store. Signal `call` fires for facts, `reading` for readings, too; both hold the same object. */
 type Entry = { id: string; call: Signal<Call>; reading: Signal<Call>; below: Signal<Entry[]> };
 type OpenQuestion = Asked & Pick<Call, "tool" | "server" | "caller"> & { call: string };
 type Route = { view: string; params: { id?: string; name?: string }; query: Record<string, string>; path: string };

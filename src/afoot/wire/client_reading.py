@@ -1,4 +1,7 @@
-"""What a client of MCP hears: messages of any kind, progress, logs, lists, and results left as they came."""
+"""MCP messages that a client receives: progress, logs, lists and results.
+
+Undecoded parts stay as they came.
+"""
 
 import json as lenient
 from typing import Any
@@ -6,93 +9,113 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
-from afoot.core.facts import NOTHING
-from afoot.wire.jsonrpc import ENVELOPE, PARSE_ERROR, Envelope, Fault, Id
-from afoot.wire.messages import LEVELS, encode
+from afoot.core.facts import NOTHING, ChildSummary
+from afoot.wire.jsonrpc import ENVELOPE_DECODER, PARSE_ERROR, Envelope, Fault, Id
+from afoot.wire.passthrough import unknown_fields
+from afoot.wire.results import LEVELS, encode
 
-URL_NEEDED = -32042  # 2025-11-25: somebody must visit a page first
-TREE_LIMIT = 50  # children in one frame
+URL_ELICITATION_REQUIRED = -32042  # 2025-11-25: somebody must visit a page first
+MAX_CHILDREN = 50  # in one progress notification
+MAX_CHILD_CHARS = 1000  # of each of their texts
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
-class Beside(Struct):
-    """`_meta["dev.afoot/progress"]`: what another afoot says beside the plain numbers."""
+class ReceivedProgressMeta(Struct):
+    """`_meta["dev.afoot/progress"]`: the details that another afoot adds to the plain numbers."""
 
     progress: float | None = None
     total: float | None = None
     source: str = "tool"
     waiting_on: str | None = None
+    indeterminate: bool = False
     data: Raw = NOTHING
     children: list[Raw] = []
 
 
-class FrameMeta(Struct):
-    """The `_meta` of a progress notification."""
+class ReceivedFrameMeta(Struct, forbid_unknown_fields=True):
+    """The `_meta` of a progress notification, if it has no keys but these."""
 
-    beside: Beside | None = field(name="dev.afoot/progress", default=None)
+    call: Raw = field(name="dev.afoot/call", default=NOTHING)
+    details: ReceivedProgressMeta | None = field(name="dev.afoot/progress", default=None)
     partial: Raw = field(name="dev.afoot/partial", default=NOTHING)
 
 
-class Told(Struct):
-    """The params of `notifications/progress`."""
+class ReceivedProgress(Struct, forbid_unknown_fields=True):
+    """The params of `notifications/progress`; `more` is everything else that was in them."""
 
     token: Id = field(name="progressToken")
     progress: int | float
     total: int | float | None = None
     message: str | None = None
-    meta: FrameMeta | None = field(name="_meta", default=None)
+    meta: ReceivedFrameMeta | None = field(name="_meta", default=None)
+    more: Raw = field(name="", default=NOTHING)
 
 
-class Said(Struct):
-    """The params of `notifications/message`."""
+class ReceivedLog(Struct):
+    """The params of `notifications/message`; `more` is everything else that was in them."""
 
     level: str = "info"
     logger: str | None = None
     data: Raw = NOTHING
+    more: Raw = field(name="", default=NOTHING)
 
     @property
     def text(self) -> str:
-        """What was said: a text as it is, anything else as JSON."""
+        """The logged data: a text as it is, anything else as JSON."""
         try:
             return msgspec.json.decode(self.data, type=str)
         except msgspec.DecodeError:
             return bytes(self.data).decode("utf-8", "replace")
 
 
-class ErrorMeta(Struct):
-    """`_meta["dev.afoot/error"]` of an afoot behind us."""
+class ReceivedErrorMeta(Struct):
+    """`_meta["dev.afoot/error"]` of an upstream afoot."""
 
     category: str = "internal"
     code: str = ""
     retryable: bool = False
     retry_after_s: float | None = None
+    clock: str | None = None
+    message: str = ""
 
 
-class ResultMeta(Struct):
-    """What counts here of a result's `_meta`."""
+class ReceivedResultMeta(Struct):
+    """The parts of a result's `_meta` that are used here."""
 
-    error: ErrorMeta | None = field(name="dev.afoot/error", default=None)
+    error: ReceivedErrorMeta | None = field(name="dev.afoot/error", default=None)
 
 
-class Wish(Struct):
-    """One entry of `inputRequests`: what is asked, without an id."""
+_RESULT_FIELDS = frozenset(
+    ("content", "structuredContent", "isError", "resultType", "inputRequests", "requestState")
+)
+_PROGRESS_FIELDS = frozenset(("progressToken", "progress", "total", "message"))
+_LOG_FIELDS = frozenset(("level", "logger", "data"))
+
+
+class InputRequest(Struct):
+    """One entry of `inputRequests`: a question without an id."""
 
     method: str
     params: Raw = Raw(b"{}")
 
 
-class Outcome(Struct):
-    """The result of a request that may also ask for input; what is not looked into is kept as it came."""
+class ReceivedResult(Struct):
+    """The result of a request that may also ask for input; undecoded parts stay as they came.
+
+    `more` is everything else that was in it.
+    """
 
     content: Raw = Raw(b"[]")
     structured: Raw = field(name="structuredContent", default=NOTHING)
     is_error: bool | None = field(name="isError", default=None)
     kind: str = field(name="resultType", default="complete")
-    wishes: dict[str, Wish] | None = field(name="inputRequests", default=None)
+    input_requests: dict[str, InputRequest] | None = field(name="inputRequests", default=None)
     state: str | None = field(name="requestState", default=None)
-    meta: ResultMeta | None = field(name="_meta", default=None)
+    meta: ReceivedResultMeta | None = field(name="_meta", default=None)
+    more: Raw = field(name="", default=NOTHING)
 
 
-class Greeting(Struct):
+class ServerDescription(Struct):
     """The result of `initialize` or of `server/discover`."""
 
     version: str = field(name="protocolVersion", default="")
@@ -104,12 +127,12 @@ class Greeting(Struct):
 
     @property
     def server(self) -> dict[str, Any]:
-        """Who answers: on 2026-07-28 it stands in `_meta`."""
+        """The server's name and version; on 2026-07-28 they are in `_meta`."""
         found = (self.meta or {}).get("io.modelcontextprotocol/serverInfo", self.info)
         return found if isinstance(found, dict) else {}
 
 
-class Link(Struct):
+class ElicitationUrl(Struct):
     """A page that somebody must visit."""
 
     url: str
@@ -117,146 +140,189 @@ class Link(Struct):
     id: str = field(name="elicitationId", default="")
 
 
-class _Links(Struct):
-    elicitations: list[Link]
+class _UrlElicitations(Struct):
+    elicitations: list[ElicitationUrl]
 
 
-class _Wrong(Struct):
+class _ErrorObject(Struct):
     code: int = 0
     message: str = ""
     data: Raw = NOTHING
 
 
-class _Cancelled(Struct):
+class _CancelledParams(Struct):
     request: Id | None = field(name="requestId", default=None)
 
 
-class _Updated(Struct):
+class _LooseParams(Struct):
+    meta: dict[str, Raw] = field(name="_meta", default_factory=dict)
+
+
+class _UpdatedParams(Struct):
     uri: str | None = None
     elicitation: str | None = field(name="elicitationId", default=None)
 
 
-_told = msgspec.json.Decoder(Told)
-_said = msgspec.json.Decoder(Said)
-_outcome = msgspec.json.Decoder(Outcome)
-_greeting = msgspec.json.Decoder(Greeting)
-_wrong = msgspec.json.Decoder(_Wrong)
-_cancelled = msgspec.json.Decoder(_Cancelled)
-_updated = msgspec.json.Decoder(_Updated)
-_MISFIT = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+_progress_decoder = msgspec.json.Decoder(ReceivedProgress)
+_log_decoder = msgspec.json.Decoder(ReceivedLog)
+_result_decoder = msgspec.json.Decoder(ReceivedResult)
+_description_decoder = msgspec.json.Decoder(ServerDescription)
+_error_decoder = msgspec.json.Decoder(_ErrorObject)
+_cancelled_decoder = msgspec.json.Decoder(_CancelledParams)
+_updated_decoder = msgspec.json.Decoder(_UpdatedParams)
 
 
-def read(line: bytes) -> Envelope:
-    """The message in a line; raises Fault. What only Python's own JSON can read (NaN) is put right."""
+def read_children(received: list[Raw]) -> tuple[ChildSummary, ...]:
+    """The child calls that an upstream afoot tells of, without those that are unreadable or too long."""
+    found: list[ChildSummary] = []
+    for one in received[:MAX_CHILDREN]:
+        try:
+            child = msgspec.json.decode(one, type=ChildSummary)
+        except _UNREADABLE:
+            continue
+        texts = (child.id, child.tool, child.state, child.outcome, child.message, child.parent)
+        if child.id and all(len(text or "") <= MAX_CHILD_CHARS for text in texts):
+            found.append(child)
+    return tuple(found)
+
+
+def read_message(line: bytes) -> Envelope:
+    """The message in a line; raises Fault. JSON that only Python's own decoder accepts (NaN) is repaired."""
     try:
         if not line.isascii():
-            str(line, "utf-8")  # what is not looked into is not checked by the decoder
-        return ENVELOPE.decode(line)
-    except _MISFIT:
-        return ENVELOPE.decode(_mended(line))
+            str(line, "utf-8")  # the decoder does not check what it leaves undecoded
+        return ENVELOPE_DECODER.decode(line)
+    except _UNREADABLE:
+        return ENVELOPE_DECODER.decode(_repaired_line(line))
 
 
-def _mended(line: bytes) -> bytes:
+def read_progress(params: Raw) -> ReceivedProgress | None:
+    """A progress notification; None if it is not usable."""
     try:
-        value = lenient.loads(line.decode("utf-8", "replace"))
-        if isinstance(value, dict) and ("method" in value or "id" in value):
-            mended = encode(value)
-            ENVELOPE.decode(mended)
-            return mended
-    except (ValueError, RecursionError):
+        found = _progress_decoder.decode(params)
+        found.more = NOTHING  # the decoder refuses what has more in it
+        return found
+    except _UNREADABLE:
         pass
-    raise Fault(PARSE_ERROR, "not a message of JSON-RPC")
-
-
-def progress(params: Raw) -> Told | None:
-    """A progress notification; None if it is none that can be used."""
-    try:
-        return _told.decode(params)
-    except _MISFIT:
-        pass
-    try:  # with a `_meta` or a message that is none of ours, the numbers still count
+    try:  # the numbers count even if there is more in it, or `_meta` or the message has an unexpected type
         loose = msgspec.json.decode(params, type=dict[str, Any])
         plain = {key: loose[key] for key in ("progressToken", "progress") if key in loose}
         fitting = {"total": (int, float), "message": str}
         plain |= {key: loose[key] for key, kind in fitting.items() if isinstance(loose.get(key), kind)}
-        return msgspec.convert(plain, Told)
-    except (msgspec.ValidationError, *_MISFIT):
+        found = msgspec.convert(plain, ReceivedProgress)
+    except (msgspec.ValidationError, *_UNREADABLE):
         return None
-
-
-def said(params: Raw) -> Said | None:
-    """A log line; its level is one that is known."""
-    try:
-        found = _said.decode(params or b"{}")
-    except _MISFIT:
-        return None
-    if found.level not in LEVELS:
-        found.level = "info"
+    found.meta = _read_frame_meta(params)
+    found.more = unknown_fields(params, _PROGRESS_FIELDS)
     return found
 
 
-def outcome(result: Raw) -> Outcome:
+def read_log(params: Raw) -> ReceivedLog | None:
+    """A log line, its level one of LEVELS; None if it is not usable."""
+    try:
+        found = _log_decoder.decode(params or b"{}")
+    except _UNREADABLE:
+        return None
+    if found.level not in LEVELS:
+        found.level = "info"
+    # Data that is no text is passed on as it came, beside the text that is made of it.
+    is_text = memoryview(found.data)[:1] == b'"' or not found.data
+    found.more = unknown_fields(params or b"{}", _LOG_FIELDS if is_text else _LOG_FIELDS - {"data"})
+    return found
+
+
+def read_result(result: Raw) -> ReceivedResult:
     """The result of a `tools/call`; raises Fault if it is none."""
     try:
-        found = _outcome.decode(result)
-    except _MISFIT as error:
+        found = _result_decoder.decode(result)
+    except _UNREADABLE as error:
         raise Fault(PARSE_ERROR, f"no result of tools/call: {error}") from None
     if memoryview(found.content)[:1] != b"[":
         raise Fault(PARSE_ERROR, "no result of tools/call: content is no list")
     if memoryview(found.structured) == b"null":
         found.structured = NOTHING
+    found.more = unknown_fields(result, _RESULT_FIELDS)
     return found
 
 
-def greeting(result: Raw) -> Greeting | None:
-    """Who the server is and what it offers; None if it does not say so."""
+def read_server_description(result: Raw) -> ServerDescription | None:
+    """The server's description of itself; None if it cannot be read."""
     try:
-        return _greeting.decode(result)
-    except _MISFIT:
+        return _description_decoder.decode(result)
+    except _UNREADABLE:
         return None
 
 
-def fault(error: Raw) -> Fault:
-    """The server's error, as it said it."""
+def read_error(error: Raw) -> Fault:
+    """The server's error, in its own words."""
     try:
-        found = _wrong.decode(error)
+        found = _error_decoder.decode(error)
         data = msgspec.json.decode(found.data) if found.data else None
         return Fault(found.code, found.message or f"error {found.code}", data=data)
-    except _MISFIT:
+    except _UNREADABLE:
         return Fault(0, "an error without code and message")
 
 
-def links(wrong: Fault) -> list[Link]:
+def required_urls(wrong: Fault) -> list[ElicitationUrl]:
     """The pages that somebody must visit before this request can succeed (Q2)."""
     try:
-        return msgspec.convert(wrong.data, _Links).elicitations if wrong.code == URL_NEEDED else []
+        return (
+            msgspec.convert(wrong.data, _UrlElicitations).elicitations
+            if wrong.code == URL_ELICITATION_REQUIRED
+            else []
+        )
     except msgspec.ValidationError:
         return []
 
 
-def page(result: Raw, key: str) -> tuple[list[Raw], str | None]:
-    """One page of a list, and the cursor of the next; raises Fault if it is none."""
+def read_list_page(result: Raw, key: str) -> tuple[list[Raw], str | None]:
+    """One page of a list, and the cursor of the next page; raises Fault if it is none."""
     try:
         found = msgspec.json.decode(result, type=dict[str, Raw])
         items = msgspec.json.decode(found.get(key, b"[]"), type=list[Raw])
         cursor = msgspec.json.decode(found.get("nextCursor", b"null"), type=str | None)
         return [Raw(bytes(item)) for item in items], cursor
-    except _MISFIT as error:
+    except _UNREADABLE as error:
         raise Fault(PARSE_ERROR, f"no list of {key}: {error}") from None
 
 
-def withdrawn(params: Raw) -> Id | None:
-    """The request that a `notifications/cancelled` names."""
+def read_cancelled(params: Raw) -> Id | None:
+    """The id of the request that a `notifications/cancelled` names."""
     try:
-        return _cancelled.decode(params or b"{}").request
-    except _MISFIT:
+        return _cancelled_decoder.decode(params or b"{}").request
+    except _UNREADABLE:
         return None
 
 
-def named(params: Raw) -> tuple[str | None, str | None]:
-    """The resource, or the visit to a page, that a notification names."""
+def read_updated(params: Raw) -> tuple[str | None, str | None]:
+    """The resource, or the elicitation, that a notification names."""
     try:
-        found = _updated.decode(params or b"{}")
+        found = _updated_decoder.decode(params or b"{}")
         return found.uri, found.elicitation
-    except _MISFIT:
+    except _UNREADABLE:
         return None, None
+
+
+def _read_frame_meta(params: Raw) -> ReceivedFrameMeta | None:
+    """The keys of afoot in the `_meta` of a notification that has others, too."""
+    try:
+        loose = msgspec.json.decode(params, type=_LooseParams).meta
+        details = msgspec.json.decode(
+            loose.get("dev.afoot/progress", b"null"), type=ReceivedProgressMeta | None
+        )
+    except _UNREADABLE:
+        return None
+    partial = Raw(bytes(loose.get("dev.afoot/partial", b""))) or NOTHING
+    return ReceivedFrameMeta(details=details, partial=partial) if details or partial else None
+
+
+def _repaired_line(line: bytes) -> bytes:
+    try:
+        value = lenient.loads(line.decode("utf-8", "replace"))
+        if isinstance(value, dict) and ("method" in value or "id" in value):
+            mended = encode(value)
+            ENVELOPE_DECODER.decode(mended)
+            return mended
+    except (ValueError, RecursionError):
+        pass
+    raise Fault(PARSE_ERROR, "not a message of JSON-RPC")

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 envelopes: telling requests, notifications and responses apart, and naming what is wrong."""
+"""`Envelope` is any JSON-RPC 2.0 message; `read` and `read_params` say what is wrong with one."""
 
 from contextlib import suppress
 from typing import TypeVar
@@ -11,13 +11,14 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+REQUEST_CANCELLED = -32800  # as in LSP
 
 Id = int | str
 T = TypeVar("T")
 
 
 class Envelope(Struct):
-    """Any message, its parts not looked into."""
+    """Any message; its parts are not decoded yet."""
 
     jsonrpc: str = ""
     id: Id | None | UnsetType = UNSET
@@ -40,30 +41,33 @@ class Envelope(Struct):
 
 
 class Fault(Exception):
-    """The protocol's error for a message that is wrong, with the HTTP status that goes with it."""
+    """The JSON-RPC error for a wrong message, with the HTTP status that goes with it."""
 
     def __init__(self, code: int, message: str, *, data: object = None, status: int = 400) -> None:
         super().__init__(message)
-        self.code, self.message, self.data, self.status = code, message, data, status
+        self.code = code
+        self.message = message
+        self.data = data
+        self.status = status
         self.id: Id | None = None
 
 
-class _Named(Struct):
+class _MessageId(Struct):
     id: Id | None = None
 
 
-ENVELOPE = msgspec.json.Decoder(Envelope)
-_named = msgspec.json.Decoder(_Named)
+ENVELOPE_DECODER = msgspec.json.Decoder(Envelope)
+_message_id_decoder = msgspec.json.Decoder(_MessageId)
 
 
 def read(body: bytes | memoryview) -> Envelope:
     """The message in these bytes; raises Fault."""
     try:
         if not bytes(body).isascii():
-            str(body, "utf-8")  # what is not looked into is not checked by the decoder
-        message = ENVELOPE.decode(body)
+            str(body, "utf-8")  # the decoder does not check what it leaves undecoded
+        message = ENVELOPE_DECODER.decode(body)
     except msgspec.ValidationError as error:
-        raise _misfit(body, error) from None
+        raise _invalid_message(body, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Fault(PARSE_ERROR, f"not JSON: {error}") from None
     except RecursionError:
@@ -77,18 +81,18 @@ def read(body: bytes | memoryview) -> Envelope:
     return message
 
 
-def params(message: Envelope, decoder: msgspec.json.Decoder[T]) -> T:
+def read_params(message: Envelope, decoder: msgspec.json.Decoder[T]) -> T:
     """The message's params as a typed value; raises Fault naming the field."""
     try:
         return decoder.decode(message.params or b"{}")
     except msgspec.ValidationError as error:
-        raise _with_id(Fault(INVALID_PARAMS, place(error, "params")), message) from None
+        raise _with_id(Fault(INVALID_PARAMS, validation_message(error, "params")), message) from None
     except RecursionError:
         raise _with_id(Fault(INVALID_PARAMS, "params: nested too deep"), message) from None
 
 
-def place(error: msgspec.ValidationError, root: str) -> str:
-    """msgspec's words with the field first: `params.name: expected str, got int`."""
+def validation_message(error: msgspec.ValidationError, root: str) -> str:
+    """msgspec's message with the field first: `params.name: expected str, got int`."""
     text, _, path = str(error).partition(" - at `$")
     if text.startswith("Object missing required field"):
         field = text.split("`")[1]
@@ -101,10 +105,10 @@ def _with_id(fault: Fault, message: Envelope) -> Fault:
     return fault
 
 
-def _misfit(body: bytes | memoryview, error: msgspec.ValidationError) -> Fault:
+def _invalid_message(body: bytes | memoryview, error: msgspec.ValidationError) -> Fault:
     if bytes(body).lstrip()[:1] == b"[":
         return Fault(INVALID_REQUEST, "batches are not supported; send one message at a time")
-    fault = Fault(INVALID_REQUEST, place(error, "message"))
-    with suppress(msgspec.DecodeError, RecursionError):  # what comes behind may be no JSON at all
-        fault.id = _named.decode(body).id
+    fault = Fault(INVALID_REQUEST, validation_message(error, "message"))
+    with suppress(msgspec.DecodeError, RecursionError):  # the rest of the body may be no JSON at all
+        fault.id = _message_id_decoder.decode(body).id
     return fault

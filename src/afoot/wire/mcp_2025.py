@@ -1,4 +1,7 @@
-"""MCP of the handshake era, 2024-11-05 to 2025-11-25: a session is opened, then both sides may ask."""
+"""MCP of the handshake era, 2024-11-05 to 2025-11-25.
+
+A client opens a session with `initialize`; then both sides may send requests.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -7,118 +10,127 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from afoot.core.facts import Question
-from afoot.core.trace import carried
-from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, params
-from afoot.wire.messages import (
+from afoot.core.trace import trace_from_meta
+from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, read_params
+from afoot.wire.results import (
     LEVELS,
-    Budget,
+    CallBudget,
     Capabilities,
-    Client,
-    Key,
+    ClientInfo,
+    IdempotencyKey,
     Notification,
-    Parent,
+    ParentCall,
     Response,
-    Wanted,
+    ToolCall,
+    empty_arguments,
     encode,
-    no_arguments,
-    question,
+    question_params,
 )
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LATEST = VERSIONS[-1]
 
 
-class Hello(Struct):
+class InitializeParams(Struct):
     """The params of `initialize`."""
 
     protocolVersion: str
     capabilities: Capabilities = field(default_factory=Capabilities)
-    clientInfo: Client = field(default_factory=Client)
+    clientInfo: ClientInfo = field(default_factory=ClientInfo)
 
     @property
     def version(self) -> str:
-        """The version to speak: the asked one if we know it, else our newest of this era."""
+        """The version to use: the requested one if we know it, else our newest of this era."""
         return self.protocolVersion if self.protocolVersion in VERSIONS else LATEST
 
 
-class Meta(Struct):
+class RequestMeta2025(Struct):
     """The `_meta` of a request."""
 
     token: Id | UnsetType = field(name="progressToken", default=UNSET)
-    budget: Budget = field(name="dev.afoot/budget", default_factory=Budget)
-    parent: Parent | None = field(name="dev.afoot/parent", default=None)
+    budget: CallBudget = field(name="dev.afoot/budget", default_factory=CallBudget)
+    parent: ParentCall | None = field(name="dev.afoot/parent", default=None)
     partial: bool = field(name="dev.afoot/partial", default=False)
     traceparent: object = None
     tracestate: object = None
     baggage: object = None
-    key: Key = field(name="dev.afoot/idempotency", default="")
+    key: IdempotencyKey = field(name="dev.afoot/idempotency", default="")
 
 
-class TaskParams(Struct):
-    """That a call is to be a task; how long that is kept is told, and not asked."""
+class TaskOptions(Struct):
+    """The request that a call be a task. Its `ttl` is not used: the gateway says how long it keeps tasks."""
 
     ttl: Annotated[float, msgspec.Meta(ge=0)] | None = None
 
 
-class CallParams(Struct):
+class CallParams2025(Struct):
     """The params of `tools/call`."""
 
     name: str
     arguments: Raw = Raw(b"{}")
-    task: TaskParams | None = None
-    meta: Meta = field(name="_meta", default_factory=Meta)
+    task: TaskOptions | None = None
+    meta: RequestMeta2025 = field(name="_meta", default_factory=RequestMeta2025)
 
 
-class ListParams(Struct):
+class ListParams2025(Struct):
     """The params of any list."""
 
     cursor: str | None = None
-    meta: Meta = field(name="_meta", default_factory=Meta)
+    meta: RequestMeta2025 = field(name="_meta", default_factory=RequestMeta2025)
 
 
-class LevelParams(Struct):
+class SetLevelParams(Struct):
     """The params of `logging/setLevel`."""
 
     level: str
 
 
-class Cancelled(Struct):
+class CancelledParams(Struct):
     """The params of `notifications/cancelled`."""
 
     requestId: Id | None = None
     reason: str = ""
 
 
-_hello = msgspec.json.Decoder(Hello)
-_call = msgspec.json.Decoder(CallParams)
-_list = msgspec.json.Decoder(ListParams)
-_level = msgspec.json.Decoder(LevelParams)
-_cancelled = msgspec.json.Decoder(Cancelled)
+class NestedRequest(Struct):
+    """A request of ours to the client."""
+
+    id: Id
+    method: str
+    params: object
+    jsonrpc: str = "2.0"
 
 
-def read_hello(message: Envelope) -> Hello:
+_initialize_decoder = msgspec.json.Decoder(InitializeParams)
+_call_decoder = msgspec.json.Decoder(CallParams2025)
+_list_decoder = msgspec.json.Decoder(ListParams2025)
+_level_decoder = msgspec.json.Decoder(SetLevelParams)
+_cancelled_decoder = msgspec.json.Decoder(CancelledParams)
+
+
+def read_initialize(message: Envelope) -> InitializeParams:
     """An `initialize`; raises Fault."""
-    return params(message, _hello)
+    return read_params(message, _initialize_decoder)
 
 
-def read_call(message: Envelope, capabilities: Capabilities, level: str | None) -> Wanted:
+def read_call(message: Envelope, capabilities: Capabilities, level: str | None) -> ToolCall:
     """A `tools/call`; raises Fault."""
-    asked = params(message, _call)
+    asked = read_params(message, _call_decoder)
     arguments = asked.arguments
     if bytes(arguments)[:1] != b"{":
-        arguments = no_arguments(arguments)
+        arguments = empty_arguments(arguments)
     meta = asked.meta
     assert isinstance(message.id, int | str)
-    return Wanted(
+    return ToolCall(
         message.id, asked.name, arguments, meta.token, level, capabilities, meta.budget, meta.partial,
         parent=meta.parent, key=meta.key, task=asked.task is not None,
-        trace=carried(meta) if meta.traceparent or meta.baggage else None, params=message.params,
+        trace=trace_from_meta(meta) if meta.traceparent or meta.baggage else None, params=message.params,
     )  # fmt: skip
 
 
-def read_list(message: Envelope) -> ListParams:
-    """A request for a list; raises Fault for a cursor, as our lists have one page."""
-    asked = params(message, _list)
+def read_list(message: Envelope) -> ListParams2025:
+    """A request for a list; raises Fault for a cursor, because our lists have one page."""
+    asked = read_params(message, _list_decoder)
     if asked.cursor is not None:
         raise Fault(INVALID_PARAMS, "params.cursor: unknown; these lists have one page")
     return asked
@@ -126,21 +138,21 @@ def read_list(message: Envelope) -> ListParams:
 
 def read_level(message: Envelope) -> str:
     """A `logging/setLevel`; raises Fault."""
-    level = params(message, _level).level
+    level = read_params(message, _level_decoder).level
     if level not in LEVELS:
         raise Fault(INVALID_PARAMS, f"params.level: must be one of {', '.join(LEVELS)}")
     return level
 
 
-def read_cancelled(message: Envelope) -> Cancelled:
+def read_cancelled(message: Envelope) -> CancelledParams:
     """A `notifications/cancelled`; raises Fault."""
-    return params(message, _cancelled)
+    return read_params(message, _cancelled_decoder)
 
 
-def welcome(
-    request: Id, hello: Hello, info: Raw, instructions: str, capabilities: Mapping[str, object]
+def initialize_result(
+    request: Id, hello: InitializeParams, info: Raw, instructions: str, capabilities: Mapping[str, object]
 ) -> bytes:
-    """The answer to `initialize`."""
+    """The response to `initialize`."""
     body: dict[str, object] = {
         "protocolVersion": hello.version,
         "capabilities": capabilities,
@@ -151,41 +163,32 @@ def welcome(
     return encode(Response(request, body))
 
 
-def answered(request: Id, **fields: object) -> bytes:
-    """A result with these fields."""
+def result_response(request: Id, **fields: object) -> bytes:
+    """A response with these fields as its result."""
     return encode(Response(request, fields))
 
 
-class Request(Struct):
-    """A request of ours to the client."""
-
-    id: Id
-    method: str
-    params: object
-    jsonrpc: str = "2.0"
-
-
-def ask(request: Id, asked: Question) -> bytes:
+def question_request(request: Id, asked: Question) -> bytes:
     """The nested request that puts a question to the client."""
-    return nested(request, *question(asked))
+    return nested_request(request, *question_params(asked))
 
 
-def nested(request: Id, method: str, body: object) -> bytes:
+def nested_request(request: Id, method: str, body: object) -> bytes:
     """A request of ours to the client."""
     if isinstance(body, dict) and body.get("mode") == "form":
         body = {key: value for key, value in body.items() if key != "mode"}  # unknown before 2025-11-25
     elif isinstance(body, dict) and body.get("mode") == "url":
         body = {"elicitationId": str(request), **body}  # this era alone has it
-    return encode(Request(request, method, body))
+    return encode(NestedRequest(request, method, body))
 
 
-def withdrawn(request: Id, reason: str) -> bytes:
-    """A nested request that needs no answer any more."""
+def cancel_notification(request: Id, reason: str) -> bytes:
+    """The notification that a nested request needs no answer any more."""
     return encode(Notification("notifications/cancelled", {"requestId": request, "reason": reason}))
 
 
-def changed(kind: str, uri: str | None = None) -> bytes:
-    """A list is another one now (tools, prompts, resources), or a resource of it is."""
+def changed_notification(kind: str, uri: str | None = None) -> bytes:
+    """The notification that a list (tools, prompts, resources) or one resource has changed."""
     if uri is not None:
         return encode(Notification("notifications/resources/updated", {"uri": uri}))
     return encode(Notification(f"notifications/{kind}/list_changed", {}))

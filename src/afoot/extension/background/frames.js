@@ -1,11 +1,11 @@
-// The frames that rooms may send: which fields of them are known, and how large they may be.
+// The frames that a context may send: their known fields, and their largest size.
 
-/** @typedef {import("./gate.js").Frame} Frame */
+/** @typedef {{method: string, params: Record<string, any>}} Frame */
 
-export const LARGEST = 40 * 1024 * 1024; // bytes of a frame as JSON: a larger one would cost all rooms the link
+export const MAX_FRAME_BYTES = 40 * 1024 * 1024; // as JSON; the gateway closes the link over a larger frame
 
 /** @type {Record<string, readonly string[]>} */
-const FIELDS = {
+const ALLOWED_FIELDS = {
   "tab.tools": ["tools", "leftOut"],
   "tab.ready": ["ready", "why"],
   "tab.state": ["visible", "frozen", "url", "title"],
@@ -16,7 +16,7 @@ const FIELDS = {
 };
 
 /**
- * Whether something has a frame's shape.
+ * Whether a value has the shape of a frame.
  * @param {unknown} thing
  * @returns {thing is Frame}
  */
@@ -26,32 +26,33 @@ export function isFrame(thing) {
 }
 
 /**
- * A frame of a room as it goes over the link: only fields that are known, and the room from us.
- * @param {string} room
+ * A frame of a context as it goes over the link: known fields alone, and the context's id, which the worker adds.
+ * @param {string} contextId
  * @param {Frame} frame
- * @returns {Frame | null} null: no room may say this
+ * @returns {Frame | null} null: no context may send this
  */
-export function fromRoom(room, frame) {
-  const fields = Object.hasOwn(FIELDS, frame.method) ? FIELDS[frame.method] : null;
+export function addContext(contextId, frame) {
+  const fields = Object.hasOwn(ALLOWED_FIELDS, frame.method) ? ALLOWED_FIELDS[frame.method] : null;
   if (!fields) return null;
   const params = frame.params;
   if (fields.includes("run") && typeof params.run !== "string") return null;
   if (frame.method === "tool.progress" && !Array.isArray(params.reports)) return null;
   const known = fields.filter((field) => params[field] !== undefined).map((field) => [field, params[field]]);
-  return { method: frame.method, params: { ...Object.fromEntries(known), room } };
+  return { method: frame.method, params: { ...Object.fromEntries(known), room: contextId } };
 }
 
 /**
- * A frame as text.
+ * The JSON-RPC text of a frame. A result that is too large becomes an error.
  * @param {Frame} frame
  * @returns {string | null} null: too large to be sent
  */
-export function encode(frame) {
+export function encodeFrame(frame) {
   const text = JSON.stringify({ jsonrpc: "2.0", method: frame.method, params: frame.params });
-  if (text.length * 3 <= LARGEST || new TextEncoder().encode(text).length <= LARGEST) return text;
+  if (text.length * 3 <= MAX_FRAME_BYTES || new TextEncoder().encode(text).length <= MAX_FRAME_BYTES)
+    return text;
   if (frame.method !== "tool.result") return null;
   const { room, run, seq } = frame.params;
-  const message = `the result has more than ${LARGEST} bytes`;
+  const message = `the result has more than ${MAX_FRAME_BYTES} bytes`;
   const error = { name: "RangeError", message, code: "too_large" };
   return JSON.stringify({ jsonrpc: "2.0", method: frame.method, params: { room, run, seq, error } });
 }

@@ -1,16 +1,16 @@
-// Reads how the gateway is reached from the file that `afoot browser` wrote beside the manifest.
+// readPairing: the gateway's address and key, from the file that `afoot browser` wrote beside the manifest.
 
-import { isSecretShaped } from "./proof.js";
+import { isHexSecret } from "./handshake.js";
 
 /** @typedef {{url: string, key: string}} Pairing */
 
-const LOOPBACK = new Set(["127.0.0.1", "localhost"]);
+const LOOPBACK_HOSTS = new Set(["127.0.0.1", "localhost"]);
 
-/** There is no gateway to connect to; the message says what to do. */
+/** No gateway is known; the message says what to do. */
 export class Unpaired extends Error {}
 
 /**
- * The pairing as it is now: the gateway writes it anew when it starts.
+ * Read the pairing file again: the gateway rewrites it when it starts.
  * @param {string} address
  * @returns {Promise<Pairing>}
  * @throws {Unpaired}
@@ -37,22 +37,22 @@ export function parsePairing(text) {
   } catch {
     throw new Unpaired("pairing.json is not JSON: run `afoot browser` again");
   }
-  if (!isSecretShaped(found?.key)) {
+  if (!isHexSecret(found?.key)) {
     throw new Unpaired("pairing.json has no key of 64 hex digits: run `afoot browser` again");
   }
-  if (!isAddress(found.url)) {
+  if (!isGatewayAddress(found.url)) {
     throw new Unpaired("pairing.json names no gateway on this machine: run `afoot browser` again");
   }
   return { url: found.url, key: found.key };
 }
 
 /**
- * Unencrypted only to this machine.
+ * Whether this is the URL of a gateway; unencrypted sockets may lead to this machine alone.
  * @param {unknown} text
  * @returns {boolean}
  */
-function isAddress(text) {
+function isGatewayAddress(text) {
   if (typeof text !== "string" || !URL.canParse(text)) return false;
   const url = new URL(text);
-  return url.protocol === "wss:" || (url.protocol === "ws:" && LOOPBACK.has(url.hostname));
+  return url.protocol === "wss:" || (url.protocol === "ws:" && LOOPBACK_HOSTS.has(url.hostname));
 }

@@ -1,103 +1,117 @@
-// The plugins that the gateway hands over: run as user scripts, one world each (B2).
+// Plugins: runs the plugins of the gateway as user scripts, each in its own world (B2).
 
-import { inTurn } from "./turn.js";
+import { serialized } from "./scheduling.js";
 
-/** @typedef {import("../messages.js").Body} Body */
+/** @typedef {import("./messages.js").PluginBundle} Body */
 
-const PREFIX = "plugin.";
-const KNOWN = "plugins"; // in the session's storage: digest of a key → NAME@HASH
-const UNKNOWN_MS = 5000;
+const SCRIPT_PREFIX = "plugin.";
+const STORAGE_KEY = "plugins"; // in session storage: digest of a key → NAME@HASH
+const GATEWAY_WAIT_MS = 5000;
 
-/** Plugins as they are to be run now, and all that were since the browser started. */
+/** The plugins to run now, and the keys of all plugins since the browser started. */
 export class Plugins {
-  /** @type {Body[] | null} null: the gateway has not said yet */
-  #wanted = null;
+  /** @type {Body[] | null} null: not known yet */
+  #plugins = null;
   /** @type {Map<string, string> | null} */
-  #known = null;
+  #sourcesByKey = null;
   /** @type {(() => void)[]} */
   #waiting = [];
-  #isRoomThere;
-  since = Infinity; // when the gateway first said what it wants
+  #hasContext;
+  #isSynced = false; // whether the worlds and user scripts of all plugins are set up
+  firstSyncAt = Infinity; // when the gateway first sent its plugins
 
-  /** @param {(tab: number, source: string) => boolean} isRoomThere */
-  constructor(isRoomThere) {
-    this.#isRoomThere = isRoomThere;
+  /** @param {(tab: number, source: string) => boolean} hasContext */
+  constructor(hasContext) {
+    this.#hasContext = hasContext;
   }
 
-  /** How many are to be run. */
+  /** The number of plugins to run. */
   get count() {
-    return this.#wanted?.length ?? 0;
-  }
-
-  /** Whether the switch "Allow User Scripts" is on. */
-  get isPossible() {
-    return chrome.userScripts !== undefined;
+    return this.#plugins?.length ?? 0;
   }
 
   /**
-   * These plugins and no others are to be run.
+   * Whether the switch "Allow User Scripts" is on. A worker that ran when it was turned off keeps the API, but its
+   * methods throw.
+   */
+  get canRun() {
+    try {
+      chrome.userScripts.getScripts().catch(() => undefined);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /**
+   * Run these plugins and no others.
    * @param {Body[]} bodies
    */
-  async want(bodies) {
-    this.#wanted = bodies;
-    this.since = Math.min(this.since, performance.now());
-    const known = await this.#all();
+  async setPlugins(bodies) {
+    this.#plugins = bodies;
+    this.#isSynced = false;
+    this.firstSyncAt = Math.min(this.firstSyncAt, performance.now());
+    const known = await this.#loadSources();
     for (const one of bodies) known.set(await digest(one.key), `${one.name}@${one.hash}`);
     for (const tell of this.#waiting.splice(0)) tell();
-    await chrome.storage.session.set({ [KNOWN]: Object.fromEntries(known) });
-    await this.fit();
+    await chrome.storage.session.set({ [STORAGE_KEY]: Object.fromEntries(known) });
+    await this.syncUserScripts();
   }
 
   /**
-   * Whether a room's plugin is to be run, as far as that is known.
+   * Whether the plugin of a context is to be run; true while that is not known yet.
    * @param {string} source
    * @returns {boolean}
    */
   isCurrent(source) {
-    return this.#wanted === null || this.#wanted.some((one) => sourceOf(one) === source);
+    return this.#plugins === null || this.#plugins.some((one) => pluginSource(one) === source);
   }
 
   /**
-   * The plugin that has a key; null if none that we were ever given.
+   * The source of the plugin that has a key; null for an unknown key.
    * @param {unknown} key
    * @returns {Promise<string | null>}
    */
   async sourceOf(key) {
     if (typeof key !== "string") return null;
     const name = await digest(key);
-    if (!(await this.#all()).has(name) && this.#wanted === null) await this.#told();
-    const found = (await this.#all()).get(name);
+    if (!(await this.#loadSources()).has(name) && this.#plugins === null) await this.#waitForGateway();
+    const found = (await this.#loadSources()).get(name);
     return found === undefined ? null : `plugin:${found}`;
   }
 
-  /** Make what is registered fit what is wanted, and run what is new in the tabs that are open. */
-  fit = inTurn(async () => {
-    if (!this.isPossible || this.#wanted === null) return;
-    const known = (await chrome.userScripts.getScripts()).filter((one) => one.id.startsWith(PREFIX));
-    const wanted = new Map(this.#wanted.map((one) => [PREFIX + one.name, one]));
+  /** Register and unregister user scripts as needed, and run new ones in the tabs that are open. */
+  syncUserScripts = serialized(async () => {
+    if (!this.canRun || this.#plugins === null) return;
+    const known = (await chrome.userScripts.getScripts()).filter((one) => one.id.startsWith(SCRIPT_PREFIX));
+    const byId = new Map(this.#plugins.map((one) => [SCRIPT_PREFIX + one.name, one]));
     const isSame = (/** @type {chrome.userScripts.RegisteredUserScript} */ one) =>
-      wanted.has(one.id) && essence(one) === essence(scriptOf(/** @type {Body} */ (wanted.get(one.id))));
-    const kept = new Set(known.filter(isSame).map((one) => one.id));
-    const ids = known.map((one) => one.id).filter((id) => !kept.has(id));
+      byId.has(one.id) &&
+      scriptFingerprint(one) === scriptFingerprint(userScriptOf(/** @type {Body} */ (byId.get(one.id))));
+    const unchanged = new Set(known.filter(isSame).map((one) => one.id));
+    const ids = known.map((one) => one.id).filter((id) => !unchanged.has(id));
     if (ids.length) await chrome.userScripts.unregister({ ids });
-    for (const [id, one] of wanted) if (!kept.has(id)) await this.#run(one);
+    for (const [id, one] of byId) if (!unchanged.has(id)) await this.#register(one);
+    this.#isSynced = true;
   });
 
   /**
-   * Run the plugins in a tab that has another address without having loaded anew.
+   * Run the plugins in a tab whose URL changed without a load.
    * @param {number} tab
    * @param {string} url
    */
-  async visit(tab, url) {
-    if (!this.isPossible) return;
-    for (const one of this.#wanted ?? []) await this.#execute(one, tab, url);
+  async runInTab(tab, url) {
+    if (!this.canRun) return;
+    // Right after the switch was turned on, a plugin would run in a world that cannot send messages.
+    if (!this.#isSynced) await this.syncUserScripts();
+    for (const one of this.#plugins ?? []) await this.#execute(one, tab, url);
   }
 
   /** @param {Body} plugin */
-  async #run(plugin) {
+  async #register(plugin) {
     try {
       await chrome.userScripts.configureWorld({ worldId: plugin.name, messaging: true });
-      await chrome.userScripts.register([scriptOf(plugin)]);
+      await chrome.userScripts.register([userScriptOf(plugin)]);
       await this.#execute(plugin);
     } catch (error) {
       console.warn(`plugin ${plugin.name} cannot be run:`, error);
@@ -116,7 +130,7 @@ export class Plugins {
     const isMeant = (/** @type {chrome.tabs.Tab} */ tab) =>
       only === undefined ? !tab.discarded : tab.id === only && tab.url === url;
     for (const { id } of fitting.filter(isMeant)) {
-      if (id === undefined || not.has(id) || this.#isRoomThere(id, sourceOf(plugin))) continue;
+      if (id === undefined || not.has(id) || this.#hasContext(id, pluginSource(plugin))) continue;
       await this.#inject(plugin, id);
     }
   }
@@ -127,25 +141,25 @@ export class Plugins {
    */
   async #inject(plugin, tabId) {
     const world = { world: /** @type {const} */ ("USER_SCRIPT"), worldId: plugin.name };
-    const js = codeOf(plugin);
+    const js = scriptSources(plugin);
     await chrome.userScripts
       .execute({ target: { tabId }, js, injectImmediately: true, ...world })
       .catch((error) => console.debug(`plugin ${plugin.name} not run in tab ${tabId}:`, error));
   }
 
-  async #all() {
-    if (!this.#known) {
-      const stored = await chrome.storage.session.get(KNOWN);
-      this.#known ??= new Map(Object.entries(/** @type {any} */ (stored)[KNOWN] ?? {}));
+  async #loadSources() {
+    if (!this.#sourcesByKey) {
+      const stored = await chrome.storage.session.get(STORAGE_KEY);
+      this.#sourcesByKey ??= new Map(Object.entries(/** @type {any} */ (stored)[STORAGE_KEY] ?? {}));
     }
-    return this.#known;
+    return this.#sourcesByKey;
   }
 
   /** @returns {Promise<void>} when the gateway has said what it wants, or it took too long */
-  #told() {
+  #waitForGateway() {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      setTimeout(resolve, UNKNOWN_MS);
+      setTimeout(resolve, GATEWAY_WAIT_MS);
     });
   }
 }
@@ -154,7 +168,7 @@ export class Plugins {
  * @param {Body} plugin
  * @returns {string}
  */
-export function sourceOf(plugin) {
+export function pluginSource(plugin) {
   return `plugin:${plugin.name}@${plugin.hash}`;
 }
 
@@ -162,12 +176,12 @@ export function sourceOf(plugin) {
  * @param {Body} plugin
  * @returns {chrome.userScripts.RegisteredUserScript}
  */
-function scriptOf(plugin) {
+function userScriptOf(plugin) {
   return {
-    id: PREFIX + plugin.name,
+    id: SCRIPT_PREFIX + plugin.name,
     matches: plugin.matches,
     ...(plugin.excludes?.length ? { excludeMatches: plugin.excludes } : {}),
-    js: codeOf(plugin),
+    js: scriptSources(plugin),
     world: "USER_SCRIPT",
     worldId: plugin.name,
     runAt: "document_start",
@@ -179,7 +193,7 @@ function scriptOf(plugin) {
  * @param {Body} plugin
  * @returns {[chrome.userScripts.ScriptSource, ...chrome.userScripts.ScriptSource[]]}
  */
-function codeOf(plugin) {
+function scriptSources(plugin) {
   const files = plugin.files ? [{ code: plugin.files }] : [];
   return [{ code: plugin.body ?? "" }, ...files];
 }
@@ -188,12 +202,12 @@ function codeOf(plugin) {
  * @param {chrome.userScripts.RegisteredUserScript} script
  * @returns {string}
  */
-function essence({ matches, excludeMatches, js }) {
+function scriptFingerprint({ matches, excludeMatches, js }) {
   return JSON.stringify([matches, excludeMatches ?? [], (js ?? []).map((one) => one.code)]);
 }
 
 /**
- * Keys are not kept: a digest is enough to know one again.
+ * The digest of a key. Only digests are stored.
  * @param {string} key
  * @returns {Promise<string>}
  */

@@ -1,29 +1,29 @@
-// The tabs of this browser, as far as it lets us see them, and why nothing can run in one.
+// listTabs: the tabs of this browser, and why no tool can run in some of them.
 
-/** @typedef {import("../messages.js").Tab} Tab */
+/** @typedef {import("./messages.js").Tab} Tab */
 
 /**
- * Every tab.
- * @param {Set<string>} inhabited tabs with a room
+ * List every tab.
+ * @param {Set<string>} withContext ids of the tabs that have a context
  * @returns {Promise<Tab[]>}
  */
-export async function listTabs(inhabited) {
+export async function listTabs(withContext) {
   const [tabs, front] = await Promise.all([
     chrome.tabs.query({}),
     chrome.windows.getLastFocused().catch(() => null),
   ]);
   const window = front?.focused ? front.id : undefined;
-  return tabs.filter((tab) => tab.id !== undefined).map((tab) => viewOf(tab, window, inhabited));
+  return tabs.filter((tab) => tab.id !== undefined).map((tab) => tabView(tab, window, withContext));
 }
 
 /**
- * A tab as the link tells of it.
+ * A tab as the link describes it.
  * @param {chrome.tabs.Tab} tab
  * @param {number | undefined} front the window that has the focus
- * @param {Set<string>} inhabited
+ * @param {Set<string>} withContext
  * @returns {Tab}
  */
-export function viewOf(tab, front, inhabited) {
+export function tabView(tab, front, withContext) {
   const id = String(tab.id);
   return {
     id,
@@ -34,16 +34,16 @@ export function viewOf(tab, front, inhabited) {
     focused: tab.windowId === front,
     frozen: tab.frozen,
     discarded: tab.discarded,
-    why: inhabited.has(id) ? "" : whyNot(tab),
+    why: withContext.has(id) ? "" : unavailableReason(tab),
   };
 }
 
 /**
- * Why nothing can run in a tab without a room. The address of a site that is not allowed stays unseen.
+ * Why no tool can run in a tab that has no context. The URL of a site that is not allowed is hidden from extensions.
  * @param {Pick<chrome.tabs.Tab, "url" | "status" | "discarded">} tab
  * @returns {string}
  */
-export function whyNot(tab) {
+export function unavailableReason(tab) {
   if (!tab.url) return "ungranted";
   if (!/^https?:/.test(tab.url)) return "closed to extensions";
   if (tab.discarded) return "reload";

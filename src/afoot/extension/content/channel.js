@@ -1,26 +1,27 @@
-// The way between the page's world and the relay's: one event target, handed over once at document start (B7). Whoever
-// runs second offers one of its own; an offer in a document that may have run script is not taken. It is no element, as
-// elements go silent with their document, and a frame's first document gives its window to the next.
+// Channel: carries text between the page's world and the relay's, over one EventTarget that is handed over once, at
+// document start (B7). The script that runs second offers it; an offer in a document that may have run script is
+// refused. It is no element, because elements go silent with their document, and the first document of a frame passes
+// its window on to the next.
 "use strict";
 (() => {
-  /** @type {Parts} */
-  const parts = /** @type {any} */ (globalThis)[Symbol.for("dev.afoot.parts")];
+  /** @type {Modules} */
+  const modules = /** @type {any} */ (globalThis)[Symbol.for("dev.afoot.modules")];
   const { attribute, CustomEvent, detail, dispatch, EventTarget, listen, method, setTimeout } =
-    parts.builtins;
+    modules.builtins;
   const world = /** @type {any} */ (globalThis);
   const { MouseEvent } = world;
-  const related = attribute(MouseEvent.prototype, "relatedTarget");
-  const accept = method(Event.prototype, "preventDefault");
+  const relatedTarget = attribute(MouseEvent.prototype, "relatedTarget");
+  const acceptOffer = method(Event.prototype, "preventDefault");
   const isAccepted = attribute(Event.prototype, "defaultPrevented");
 
-  const SIDES = /** @type {const} */ ({ page: "relay", relay: "page" });
+  const OTHER_SIDE = /** @type {const} */ ({ page: "relay", relay: "page" });
 
-  /** Whether nothing can have run here yet: no content has been parsed. */
-  const isFresh = () => {
+  /** Whether no script of the page can have run yet: no content has been parsed. */
+  const isFreshDocument = () => {
     const { documentElement: root, readyState } = document;
     if (root === null) return true;
     if (readyState === "loading" && root.childNodes.length === 0) return true;
-    // The document that a frame begins with; its three elements come with it.
+    // The initial document of a frame has three elements from the start.
     return (
       location.href === "about:blank" && root.querySelectorAll("*").length <= 2 && root.textContent === ""
     );
@@ -30,33 +31,33 @@
     /** @type {EventTarget | null} */
     #target = null;
     #side;
-    #hear;
-    #joined;
+    #onMessage;
+    #onJoined;
 
     /**
-     * @param {"page" | "relay"} side @param {(text: string) => void} hear
-     * @param {() => void} joined the other side is there; what was sent before went nowhere
+     * @param {"page" | "relay"} side @param {(text: string) => void} onMessage
+     * @param {() => void} onJoined called when the other side has joined; messages sent before are lost
      */
-    constructor(side, hear, joined = () => {}) {
+    constructor(side, onMessage, onJoined = () => {}) {
       this.#side = side;
-      this.#hear = hear;
-      this.#joined = joined;
+      this.#onMessage = onMessage;
+      this.#onJoined = onJoined;
     }
 
-    /** Meets the other side, which is there already or comes later. */
+    /** Joins the other side, which runs already or will run later. */
     join() {
-      listen(world, `afoot-${SIDES[this.#side]}`, (/** @type {Event} */ event) => {
-        if (this.#target !== null || !isFresh()) return;
-        accept(event);
-        this.#take(related(event));
+      listen(world, `afoot-${OTHER_SIDE[this.#side]}`, (/** @type {Event} */ event) => {
+        if (this.#target !== null || !isFreshDocument()) return;
+        acceptOffer(event);
+        this.#setTarget(relatedTarget(event));
       });
       this.#offer();
-      // A window that a debugger holds back hears nothing until it is let go.
+      // A window that a debugger has paused gets no event until it goes on.
       setTimeout(() => this.#offer(), 0);
     }
 
     #offer() {
-      if (this.#target !== null || !isFresh()) return;
+      if (this.#target !== null || !isFreshDocument()) return;
       const target = new EventTarget();
       const offer = new MouseEvent(`afoot-${this.#side}`, {
         __proto__: null,
@@ -64,10 +65,10 @@
         cancelable: true,
       });
       dispatch(world, offer);
-      if (isAccepted(offer)) this.#take(target);
+      if (isAccepted(offer)) this.#setTarget(target);
     }
 
-    /** Whether the other side is there. */
+    /** Whether the other side has joined. */
     get isJoined() {
       return this.#target !== null;
     }
@@ -79,12 +80,12 @@
     }
 
     /** @param {any} target */
-    #take(target) {
-      listen(target, SIDES[this.#side], (/** @type {Event} */ event) => this.#hear(detail(event)));
+    #setTarget(target) {
+      listen(target, OTHER_SIDE[this.#side], (/** @type {Event} */ event) => this.#onMessage(detail(event)));
       this.#target = target;
-      this.#joined();
+      this.#onJoined();
     }
   }
 
-  parts.Channel = Channel;
+  modules.Channel = Channel;
 })();

@@ -1,86 +1,99 @@
-// What a room keeps of its runs until the gateway has it: the newest progress and the result, to be sent again.
+// Outbox: keeps the newest progress and the result of each run until the gateway acknowledges the end, and sends them
+// again on a new connection. It is the only place where frames of runs are kept.
 "use strict";
 (() => {
-  /** @type {Parts} */
-  const parts = /** @type {any} */ (globalThis)[Symbol.for("dev.afoot.parts")];
+  /** @type {Modules} */
+  const modules = /** @type {any} */ (globalThis)[Symbol.for("dev.afoot.modules")];
 
-  const KEPT_MS = 30_000; // so long after its end, if nobody says that it has arrived
-  const DEEPEST = 500; // levels of a value; no gateway reads many more
+  const KEEP_RESULT_MS = 30_000; // if no `tool.settled` comes
+  const MAX_DEPTH = 500; // levels of a value; the gateway's decoder reads few more
 
-  /** A frame. @typedef {{method: string, params: any}} RoomFrame */
+  /** A frame. @typedef {{method: string, params: any}} OutboxFrame */
 
   class Outbox {
-    /** @type {Map<string, {seq: number, asking?: RoomFrame, progress?: RoomFrame, result?: RoomFrame}>} */
+    /** @type {Map<string, {seq: number, asking?: OutboxFrame, progress?: OutboxFrame, result?: OutboxFrame}>} */
     #runs = new Map();
-    #send;
+    #deliver;
 
-    /** @param {(frame: RoomFrame) => void} send */
+    /** @param {(frame: OutboxFrame) => void} send */
     constructor(send) {
-      this.#send = send;
+      this.#deliver = send;
     }
 
-    /** A run was dispatched here; false if it is known. @param {string} run */
+    /** Adds a run; false if it is known already. @param {string} run */
     open(run) {
       if (this.#runs.has(run)) return false;
       this.#runs.set(run, { seq: 0 });
       return true;
     }
 
-    /** Keeps and sends a frame about a run; those about unknown or ended runs go nowhere. @param {RoomFrame} frame */
-    take(frame) {
-      const kept = this.#runs.get(frame.params.run);
-      if (!kept || kept.result) return;
+    /**
+     * Keeps and sends a frame of a run; frames of unknown or ended runs are dropped.
+     * @param {OutboxFrame} frame
+     */
+    send(frame) {
+      const run = this.#runs.get(frame.params.run);
+      if (!run || run.result) return;
       if (frame.method === "tool.progress") {
-        for (const report of frame.params.reports ?? []) if (isDeeper(report.data)) delete report.data;
-        kept.progress = frame;
+        for (const report of frame.params.reports ?? []) if (isTooDeep(report.data)) delete report.data;
+        run.progress = frame;
       }
-      if (frame.method === "tool.asking") kept.asking = frame;
+      if (frame.method === "tool.asking") run.asking = frame;
       if (frame.method === "tool.result") {
-        if (isDeeper(frame.params.value)) frame = refused(frame);
-        kept.result = frame;
-        setTimeout(() => this.settle(frame.params.run), KEPT_MS);
+        if (isTooDeep(frame.params.value)) frame = tooDeepResult(frame);
+        run.result = frame;
+        setTimeout(() => this.settle(frame.params.run), KEEP_RESULT_MS);
       }
-      kept.seq = frame.params.seq ?? kept.seq;
-      this.#send(frame);
+      run.seq = frame.params.seq ?? run.seq;
+      this.#deliver(frame);
     }
 
-    /** The gateway has the end of a run. @param {string} run */
+    /** Forgets a run whose end the gateway has. @param {string} run */
     settle(run) {
       if (this.#runs.get(run)?.result) this.#runs.delete(run);
     }
 
-    /** The runs that are not settled, as `open` tells them. */
+    /** The runs whose end is not acknowledged, as `open` lists them. */
     running() {
       return [...this.#runs].map(([run, { seq }]) => ({ run, seq }));
     }
 
-    /** Sends again what is kept: after `open`, on a new way to the gateway. */
-    replay() {
+    /** Sends all kept frames again: after `open`, and on `resend`. */
+    resend() {
       for (const { asking, progress, result } of this.#runs.values()) {
-        for (const frame of [asking, progress, result]) if (frame) this.#send(frame);
+        for (const frame of [asking, progress, result]) if (frame) this.#deliver(frame);
       }
     }
 
-    /** Forgets everything: nobody waits for it any more. */
+    /** Forgets everything. */
     clear() {
       this.#runs.clear();
     }
   }
 
-  /** Whether a value has more levels than can be read. @param {any} value @param {number} [levels] @returns {boolean} */
-  const isDeeper = (value, levels = DEEPEST) => {
+  /**
+   * Whether a value has more levels than the gateway can read.
+   * @param {any} value
+   * @param {number} [levels]
+   * @returns {boolean}
+   */
+  const isTooDeep = (value, levels = MAX_DEPTH) => {
     if (typeof value !== "object" || value === null) return false;
     if (levels === 0) return true;
-    for (const key in value) if (isDeeper(value[key], levels - 1)) return true;
+    for (const key in value) if (isTooDeep(value[key], levels - 1)) return true;
     return false;
   };
 
-  /** The end of a run whose result cannot be passed on. @param {RoomFrame} frame @returns {RoomFrame} */
-  const refused = ({ method, params: { run, seq } }) => {
-    const error = { name: "TypeError", message: `the tool's result is nested over ${DEEPEST} levels deep` };
+  /**
+   * The error that replaces a result with too many levels.
+   * @param {OutboxFrame} frame
+   * @returns {OutboxFrame}
+   */
+  const tooDeepResult = ({ method, params: { run, seq } }) => {
+    const error = { name: "TypeError", message: `the tool's result is nested over ${MAX_DEPTH} levels deep` };
     return { method, params: { run, seq, error } };
   };
 
-  parts.isDeeper = isDeeper;
-  parts.Outbox = Outbox;
+  modules.isTooDeep = isTooDeep;
+  modules.Outbox = Outbox;
 })();

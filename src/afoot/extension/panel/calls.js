@@ -1,76 +1,74 @@
-// The running calls: a bar, what the tool says, how long it takes, and a way to stop it.
+// The running calls: progress bar, message, elapsed time, and a stop button.
 
-import { breakable, find, keep, make, set } from "./dom.js";
-import { doing, howFar, readable, shareOf, span } from "./words.js";
+import { breakable, find, reconcile, createElement, setProperties } from "./dom.js";
+import { statusText, formatProgress, safeText, progressFraction, formatElapsed } from "./format.js";
 
-/** @typedef {import("../messages.js").CallView & {tab?: string}} Call */
-/** @typedef {(method: string, params?: Record<string, any>) => void} Say */
+/** @typedef {import("../background/messages.js").CallView & {tab?: string}} Call */
+/** @typedef {(method: string, params?: Record<string, any>) => void} SendToWorker */
 
 /** @type {Map<string, {elapsed_s: number, at: number, isOver: boolean}>} */
-const clocks = new Map();
+const elapsedTimes = new Map();
 
 /**
- * Show the calls as they are.
- * @param {{calls: Call[], at: number}} state `at`: when the gateway said so
- * @param {(tab: string) => string} place what people call a tab
- * @param {Say} say
+ * Render the calls.
+ * @param {{calls: Call[], at: number}} state `at`: when the gateway sent it
+ * @param {(tab: string) => string} tabName the title of a tab
+ * @param {SendToWorker} send
  */
-export function showCalls({ calls, at }, place, say) {
+export function showCalls({ calls, at }, tabName, send) {
   const section = find("#calls");
-  clocks.clear();
+  elapsedTimes.clear();
   for (const { id, elapsed_s, state } of calls)
-    clocks.set(id, { elapsed_s, at, isOver: state === "finished" });
-  keep(find(".list", section), calls, {
+    elapsedTimes.set(id, { elapsed_s, at, isOver: state === "finished" });
+  reconcile(find(".list", section), calls, {
     key: (call) => call.id,
-    create: (call) => card(call, say),
-    update: (element, call) => refresh(element, call, place),
+    create: (call) => callCard(call, send),
+    update: (element, call) => updateCard(element, call, tabName),
   });
-  set(find(".empty", section), { hidden: calls.length > 0 });
-  tick();
+  setProperties(find(".empty", section), { hidden: calls.length > 0 });
 }
 
-/** Let the times go on between two words of the gateway. */
-export function tick() {
-  const now = Date.now();
+/** Update the elapsed times between two messages of the gateway. @param {number} now */
+export function tickCalls(now) {
   for (const element of document.querySelectorAll("#calls .call")) {
-    const clock = clocks.get(/** @type {HTMLElement} */ (element).dataset.key ?? "");
-    if (!clock) continue;
-    const seconds = clock.elapsed_s + (clock.isOver ? 0 : (now - clock.at) / 1000);
-    set(find("time", element), { textContent: span(seconds) });
+    const times = elapsedTimes.get(/** @type {HTMLElement} */ (element).dataset.key ?? "");
+    if (!times) continue;
+    const seconds = times.elapsed_s + (times.isOver ? 0 : (now - times.at) / 1000);
+    setProperties(find("time", element), { textContent: formatElapsed(seconds) });
   }
 }
 
 /**
  * @param {Call} call
- * @param {Say} say
+ * @param {SendToWorker} send
  * @returns {HTMLElement}
  */
-function card(call, say) {
-  const stop = make(
+function callCard(call, send) {
+  const stop = createElement(
     "button",
     { type: "button", className: "stop", "aria-label": `Stop ${call.tool}` },
     "Stop",
   );
   stop.addEventListener("click", () => {
     stop.disabled = true;
-    say("stop", { call: call.id, reason: "stopped in the side panel" });
+    send("stop", { call: call.id, reason: "stopped in the side panel" });
   });
-  const head = make(
+  const head = createElement(
     "div",
     { className: "row" },
-    make("h3", {}, ...breakable(readable(call.tool))),
-    make("time"),
+    createElement("h3", {}, ...breakable(safeText(call.tool))),
+    createElement("time"),
     stop,
   );
-  const facts = make(
+  const facts = createElement(
     "p",
     { className: "row faint" },
-    make("span", { className: "far" }),
-    make("span", { className: "doing" }),
+    createElement("span", { className: "far" }),
+    createElement("span", { className: "doing" }),
   );
-  const bar = make("progress", { "aria-label": `${call.tool}: progress` });
-  const texts = ["message", "warning hindered"].map((className) => make("p", { className }));
-  return make("article", { className: "card call" }, head, bar, facts, ...texts);
+  const bar = createElement("progress", { "aria-label": `${call.tool}: progress` });
+  const texts = ["message", "warning hindered"].map((className) => createElement("p", { className }));
+  return createElement("article", { className: "card call" }, head, bar, facts, ...texts);
 }
 
 /**
@@ -78,19 +76,23 @@ function card(call, say) {
  * @param {Call} call
  * @param {(tab: string) => string} place
  */
-function refresh(element, call, place) {
-  const share = shareOf(call);
+function updateCard(element, call, place) {
+  const share = progressFraction(call);
   const bar = /** @type {HTMLProgressElement} */ (find("progress", element));
-  if (share !== null) set(bar, { value: share });
-  else if (call.state === "finished") set(bar, { value: call.outcome === "ok" ? 1 : 0 });
+  if (share !== null) setProperties(bar, { value: share });
+  else if (call.state === "finished") setProperties(bar, { value: call.outcome === "ok" ? 1 : 0 });
   else bar.removeAttribute("value");
   element.dataset.state = call.state === "finished" ? (call.outcome ?? "over") : call.state;
-  set(find(".far", element), { textContent: howFar(call) });
-  const where = call.tab ? place(call.tab) : "";
-  set(find(".doing", element), { textContent: [doing(call), where].filter((part) => part).join(" · ") });
-  const hint = call.state === "finished" ? "" : readable(call.hindered?.hint ?? "");
-  set(find(".hindered", element), { textContent: hint, hidden: !hint });
+  setProperties(find(".far", element), { textContent: formatProgress(call) });
+  const tab = call.tab ? place(call.tab) : "";
+  setProperties(find(".doing", element), {
+    textContent: [statusText(call), tab].filter((part) => part).join(" · "),
+  });
+  const hint = call.state === "finished" ? "" : safeText(call.hindered?.hint ?? "");
+  setProperties(find(".hindered", element), { textContent: hint, hidden: !hint });
   const message = find(".message", element);
-  set(message, { textContent: readable(call.message ?? ""), hidden: !call.message });
-  set(/** @type {HTMLButtonElement} */ (find(".stop", element)), { hidden: call.state === "finished" });
+  setProperties(message, { textContent: safeText(call.message ?? ""), hidden: !call.message });
+  setProperties(/** @type {HTMLButtonElement} */ (find(".stop", element)), {
+    hidden: call.state === "finished",
+  });
 }

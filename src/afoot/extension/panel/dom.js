@@ -1,14 +1,14 @@
-// Elements made and kept up to date without markup in strings: text is only ever text.
+// Creates and updates elements without markup in strings: text is always inserted as text.
 
 /**
- * An element.
+ * Create an element.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
  * @param {Record<string, any>} [properties] `on…` are listeners, `data-…` and `aria-…` attributes
  * @param {...(Node | string)} children
  * @returns {HTMLElementTagNameMap[T]}
  */
-export function make(tag, properties = {}, ...children) {
+export function createElement(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -20,7 +20,7 @@ export function make(tag, properties = {}, ...children) {
 }
 
 /**
- * A name that may be broken behind its _, / and . rather than anywhere.
+ * A name with line-break opportunities after _, / and .
  * @param {string} name
  * @returns {(Node | string)[]}
  */
@@ -30,7 +30,7 @@ export function breakable(name) {
 }
 
 /**
- * The one element that fits.
+ * The first element that matches; throws if there is none.
  * @template {HTMLElement} [T=HTMLElement]
  * @param {string} selector
  * @param {ParentNode} [within]
@@ -43,25 +43,25 @@ export function find(selector, within = document) {
 }
 
 /**
- * Set a property where it differs, so that nothing is read out, drawn or unselected for nothing.
+ * Set properties that differ. Others stay untouched, so that nothing is announced, drawn or unselected in vain.
  * @template {object} T
  * @param {T} element
  * @param {Partial<T>} properties
  */
-export function set(element, properties) {
+export function setProperties(element, properties) {
   for (const [name, value] of Object.entries(properties)) {
     if (/** @type {any} */ (element)[name] !== value) /** @type {any} */ (element)[name] = value;
   }
 }
 
 /**
- * One element an item, in order. Elements stay while their item does: focus and half-written text, too.
+ * Keep one element for each item, in order. An element stays while its item does, with focus and half-written text.
  * @template T
  * @param {Element} parent
  * @param {T[]} items
  * @param {{key: (item: T) => string, create: (item: T) => HTMLElement, update: (element: HTMLElement, item: T) => void}} how
  */
-export function keep(parent, items, how) {
+export function reconcile(parent, items, how) {
   const old = new Map([...parent.children].map((one) => [/** @type {HTMLElement} */ (one).dataset.key, one]));
   let at = parent.firstElementChild;
   for (const item of items) {

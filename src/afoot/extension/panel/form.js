@@ -1,9 +1,9 @@
-// A form out of a question's schema: flat, as questions to people are; what it cannot show it does not guess.
+// schemaFields: a form for the flat schema of a question. A schema that it cannot show gives null.
 
-import { make } from "./dom.js";
-import { readable } from "./words.js";
+import { createElement } from "./dom.js";
+import { safeText } from "./format.js";
 
-/** @typedef {{element: HTMLElement, read: () => unknown}} Field `read` gives undefined for nothing */
+/** @typedef {{element: HTMLElement, read: () => unknown}} Field `read` returns undefined for an empty field */
 /** @typedef {Record<string, any>} Schema */
 
 const FORMATS = new Map([
@@ -17,11 +17,11 @@ const FORMATS = new Map([
  * @param {unknown} schema
  * @returns {Map<string, Field> | null}
  */
-export function fieldsOf(schema) {
+export function schemaFields(schema) {
   try {
-    return madeOf(/** @type {Schema} */ (schema ?? {}));
+    return buildFields(/** @type {Schema} */ (schema ?? {}));
   } catch {
-    return null; // it is no schema at all
+    return null; // it is not a schema
   }
 }
 
@@ -29,29 +29,32 @@ export function fieldsOf(schema) {
  * @param {Schema} schema
  * @returns {Map<string, Field> | null}
  */
-function madeOf({ properties, required = [] }) {
+function buildFields({ properties, required = [] }) {
   if (typeof properties !== "object" || properties === null) return null;
   const fields = new Map();
   for (const [name, one] of Object.entries(properties)) {
-    const field = fieldOf(one, required.includes(name));
+    const field = schemaField(one, required.includes(name));
     if (!field) return null;
-    const title = readable(String(one.title ?? name)) + (required.includes(name) ? "" : " (optional)");
+    const title = safeText(String(one.title ?? name)) + (required.includes(name) ? "" : " (optional)");
     const notes = one.description
-      ? [make("small", { className: "faint" }, readable(String(one.description)))]
+      ? [createElement("small", { className: "faint" }, safeText(String(one.description)))]
       : [];
-    fields.set(name, { element: make("label", {}, title, field.element, ...notes), read: field.read });
+    fields.set(name, {
+      element: createElement("label", {}, title, field.element, ...notes),
+      read: field.read,
+    });
   }
   return fields;
 }
 
 /**
- * What was filled in.
+ * The values that were filled in.
  * @param {Map<string, Field>} fields
  * @returns {Record<string, unknown>}
  */
-export function filled(fields) {
-  const all = [...fields].map(([name, field]) => [name, field.read()]);
-  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+export function formValues(fields) {
+  const values = [...fields].map(([name, field]) => [name, field.read()]);
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
 }
 
 /**
@@ -59,7 +62,7 @@ export function filled(fields) {
  * @param {Schema} schema
  * @returns {[string, string][] | null}
  */
-export function choicesOf(schema) {
+export function schemaChoices(schema) {
   const titled = schema.oneOf ?? schema.anyOf;
   if (Array.isArray(titled)) return titled.map((one) => [String(one.const), String(one.title ?? one.const)]);
   if (!Array.isArray(schema.enum)) return null;
@@ -71,14 +74,14 @@ export function choicesOf(schema) {
  * @param {boolean} required
  * @returns {Field | null}
  */
-function fieldOf(schema, required) {
-  const choices = choicesOf(schema);
-  if (choices) return choice(choices, schema.default, required);
-  if (schema.type === "boolean") return tick(schema);
-  if (schema.type === "string") return line(schema, required);
-  if (schema.type === "number" || schema.type === "integer") return amount(schema, required);
-  const several = schema.type === "array" ? choicesOf(schema.items ?? {}) : null;
-  return several && many(several, schema.default);
+function schemaField(schema, required) {
+  const choices = schemaChoices(schema);
+  if (choices) return selectField(choices, schema.default, required);
+  if (schema.type === "boolean") return checkboxField(schema);
+  if (schema.type === "string") return textField(schema, required);
+  if (schema.type === "number" || schema.type === "integer") return numberField(schema, required);
+  const several = schema.type === "array" ? schemaChoices(schema.items ?? {}) : null;
+  return several && multiSelectField(several, schema.default);
 }
 
 /**
@@ -87,9 +90,14 @@ function fieldOf(schema, required) {
  * @param {boolean} required
  * @returns {Field}
  */
-function choice(choices, first, required) {
-  const none = make("option", { value: "" }, "");
-  const element = make("select", { required }, none, ...choices.map(([value, text]) => option(value, text)));
+function selectField(choices, first, required) {
+  const emptyOption = createElement("option", { value: "" }, "");
+  const element = createElement(
+    "select",
+    { required },
+    emptyOption,
+    ...choices.map(([value, text]) => option(value, text)),
+  );
   element.value = first === undefined ? "" : String(first);
   return { element, read: () => element.value || undefined };
 }
@@ -99,11 +107,11 @@ function choice(choices, first, required) {
  * @param {unknown} first
  * @returns {Field}
  */
-function many(choices, first) {
+function multiSelectField(choices, first) {
   const chosen = Array.isArray(first) ? first.map(String) : [];
   const options = choices.map(([value, text]) => option(value, text));
   for (const one of options) one.selected = chosen.includes(one.value);
-  const element = make("select", { multiple: true, size: Math.min(6, options.length) }, ...options);
+  const element = createElement("select", { multiple: true, size: Math.min(6, options.length) }, ...options);
   return { element, read: () => [...element.selectedOptions].map((one) => one.value) };
 }
 
@@ -113,15 +121,15 @@ function many(choices, first) {
  * @returns {HTMLOptionElement}
  */
 function option(value, text) {
-  return make("option", { value }, readable(text));
+  return createElement("option", { value }, safeText(text));
 }
 
 /**
  * @param {Schema} schema
  * @returns {Field}
  */
-function tick(schema) {
-  const element = make("input", { type: "checkbox", checked: schema.default === true });
+function checkboxField(schema) {
+  const element = createElement("input", { type: "checkbox", checked: schema.default === true });
   return { element, read: () => element.checked };
 }
 
@@ -130,8 +138,8 @@ function tick(schema) {
  * @param {boolean} required
  * @returns {Field}
  */
-function line(schema, required) {
-  const element = make("input", { type: FORMATS.get(schema.format) ?? "text", required });
+function textField(schema, required) {
+  const element = createElement("input", { type: FORMATS.get(schema.format) ?? "text", required });
   if (schema.default !== undefined) element.value = String(schema.default);
   if (schema.maxLength > 0) element.maxLength = schema.maxLength;
   return { element, read: () => (element.value === "" && !required ? undefined : element.value) };
@@ -142,8 +150,12 @@ function line(schema, required) {
  * @param {boolean} required
  * @returns {Field}
  */
-function amount(schema, required) {
-  const element = make("input", { type: "number", required, step: schema.type === "integer" ? "1" : "any" });
+function numberField(schema, required) {
+  const element = createElement("input", {
+    type: "number",
+    required,
+    step: schema.type === "integer" ? "1" : "any",
+  });
   if (schema.default !== undefined) element.value = String(schema.default);
   if (schema.minimum !== undefined) element.min = String(schema.minimum);
   if (schema.maximum !== undefined) element.max = String(schema.maximum);

@@ -1,36 +1,36 @@
-// The panel's port to the worker, opened again whenever the worker was ended.
+// connect: the panel's port to the service worker, reopened whenever the worker was stopped.
 
 /** @typedef {{method: string, params: any}} Message */
 
-const AGAIN_MS = 200;
+const RECONNECT_MS = 200;
 
 /**
  * Connect to the worker.
- * @param {(message: Message) => void} hear
- * @returns {(method: string, params?: Record<string, any>) => void} what says something to it
+ * @param {(message: Message) => void} onMessage
+ * @returns {(method: string, params?: Record<string, any>) => void} sends a message to the worker
  */
-export function connect(hear) {
+export function connect(onMessage) {
   /** @type {chrome.runtime.Port | null} */
   let port = null;
   /** @type {Message[]} */
-  let waiting = []; // what was said while there was no worker
+  let waiting = []; // messages to send when there is a worker
   const send = (/** @type {Message} */ message) => {
     try {
       if (port) port.postMessage(message);
       else waiting.push(message);
     } catch {
-      waiting.push(message); // the worker was ended this moment
+      waiting.push(message); // the worker was stopped in this moment
     }
   };
   const open = () => {
     port = chrome.runtime.connect({ name: "afoot.panel" });
-    port.onMessage.addListener(hear);
+    port.onMessage.addListener(onMessage);
     const all = waiting;
     waiting = [];
     all.forEach(send);
     port.onDisconnect.addListener(() => {
       port = null;
-      setTimeout(open, AGAIN_MS);
+      setTimeout(open, RECONNECT_MS);
     });
   };
   open();

@@ -1,52 +1,54 @@
-// The open questions: what is to run, with all its arguments, and run, skip, reject or always.
+// The open questions: an approval with the tool and all its arguments and the buttons Run, Skip, Reject and Always, or
+// another question of a tool.
 
-import { breakable, find, keep, make, set } from "./dom.js";
-import { fieldsOf, filled } from "./form.js";
-import { readable, span, whatRuns } from "./words.js";
+import { breakable, find, reconcile, createElement, setProperties } from "./dom.js";
+import { schemaFields, formValues } from "./form.js";
+import { safeText, formatElapsed, approvalSubject } from "./format.js";
 
-/** @typedef {import("../messages.js").QuestionView} Question */
-/** @typedef {(method: string, params?: Record<string, any>) => void} Say */
+/** @typedef {import("../background/messages.js").QuestionView} Question */
+/** @typedef {(method: string, params?: Record<string, any>) => void} SendToWorker */
 
 const SCOPES = [
   ["tool", "this tool"],
   ["arguments", "exactly these arguments"],
   ["server", "every tool that its server or page has now"],
 ];
-const LASTING = [
+const DURATIONS = [
   ["connection", "for this caller, while the gateway runs"],
   ["3600", "for an hour"],
   ["86400", "for a day"],
   ["ever", "for ever"],
 ];
 
-const STEADY_MS = 500;
+const STILL_MS = 500;
 /** @type {WeakMap<Element, {top: number, since: number}>} */
-const places = new WeakMap();
+const cardPositions = new WeakMap();
 
 /**
- * Show the open questions.
+ * Render the open questions.
  * @param {Question[]} questions
- * @param {Say} say
+ * @param {SendToWorker} send
+ * @param {number} now
  */
-export function showQuestions(questions, say) {
+export function renderQuestions(questions, send, now) {
   const section = find("#questions");
-  keep(find(".list", section), questions, {
+  reconcile(find(".list", section), questions, {
     key: (question) => question.id,
-    create: (question) => card(question, say),
+    create: (question) => questionCard(question, send),
     update: (element, question) => {
       element.dataset.expires = String(question.expires);
     },
   });
-  set(section, { hidden: questions.length === 0 });
-  tickQuestions();
-  document.querySelectorAll("#questions .question").forEach(isSteady);
+  setProperties(section, { hidden: questions.length === 0 });
+  tickQuestions(now);
+  document.querySelectorAll("#questions .question").forEach(hasStoodStill);
 }
 
-/** Let nobody decide what has just come under the pointer: a click there was meant for something else. */
-export function guardQuestions() {
+/** Ignore clicks on a card that has just moved under the pointer: they were meant for something else. */
+export function guardClicks() {
   const guard = (/** @type {MouseEvent} */ event) => {
     const card = /** @type {Element} */ (event.target).closest(".question");
-    if (event.detail === 0 || !card || isSteady(card)) return; // 0: a key was pressed
+    if (event.detail === 0 || !card || hasStoodStill(card)) return; // 0: a key was pressed
     event.preventDefault();
     event.stopPropagation();
   };
@@ -54,69 +56,71 @@ export function guardQuestions() {
 }
 
 /**
- * Whether a card has stood where it is for a moment.
+ * Whether a card has stood still for a moment.
  * @param {Element} card
  * @returns {boolean}
  */
-function isSteady(card) {
+function hasStoodStill(card) {
   const top = /** @type {HTMLElement} */ (card).offsetTop;
   const now = performance.now();
-  const known = places.get(card);
+  const known = cardPositions.get(card);
   const place = known?.top === top ? known : { top, since: now };
-  places.set(card, place);
-  return now - place.since >= STEADY_MS;
+  cardPositions.set(card, place);
+  return now - place.since >= STILL_MS;
 }
 
-/** Let the times go on. */
-export function tickQuestions() {
+/** Update the remaining times. @param {number} now */
+export function tickQuestions(now) {
   for (const element of document.querySelectorAll("#questions .question")) {
-    const left = Number(/** @type {HTMLElement} */ (element).dataset.expires) - Date.now() / 1000;
-    const text = left > 0 && left < 86_400 ? `answer within ${span(left)}` : "";
-    set(find(".left", element), { textContent: text });
+    const left = Number(/** @type {HTMLElement} */ (element).dataset.expires) - now / 1000;
+    const text = left > 0 && left < 86_400 ? `answer within ${formatElapsed(left)}` : "";
+    setProperties(find(".left", element), { textContent: text });
   }
 }
 
 /**
- * What came of an answer.
- * @param {{about: string, error?: string}} said
+ * Show the error of an answer, if there is one.
+ * @param {{about: string, error?: string}} result
  */
-export function showSaid({ about, error = "" }) {
+export function showResult({ about, error = "" }) {
   for (const element of document.querySelectorAll(".question, .call")) {
     if (/** @type {HTMLElement} */ (element).dataset.key !== about || !error) continue;
     for (const button of element.querySelectorAll("button")) button.disabled = false;
     const line =
       element.querySelector(".error") ??
-      element.appendChild(make("p", { className: "error", role: "alert" }));
-    set(/** @type {HTMLElement} */ (line), { textContent: readable(error), hidden: false });
+      element.appendChild(createElement("p", { className: "error", role: "alert" }));
+    setProperties(/** @type {HTMLElement} */ (line), { textContent: safeText(error), hidden: false });
   }
 }
 
 /**
  * @param {Question} question
- * @param {Say} say
+ * @param {SendToWorker} send
  * @returns {HTMLElement}
  */
-function card(question, say) {
+function questionCard(question, send) {
   const isApproval = question.kind === "approval";
-  const name = breakable(readable(question.tool));
-  const title = isApproval ? make("h3", {}, "Run ", ...name, "?") : make("h3", {}, ...name);
-  const whose = isApproval ? whatRuns(question.message) : "";
-  const about = [whose, question.caller ? `called by ${question.caller}` : "", question.why ?? ""];
-  const element = make(
+  const name = breakable(safeText(question.tool));
+  const title = isApproval ? createElement("h3", {}, "Run ", ...name, "?") : createElement("h3", {}, ...name);
+  const subject = isApproval ? approvalSubject(question.message) : "";
+  const about = [subject, question.caller ? `called by ${question.caller}` : "", question.why ?? ""];
+  const element = createElement(
     "article",
     { className: "card question" },
-    make("div", { className: "row" }, title, make("span", { className: "left faint" })),
+    createElement("div", { className: "row" }, title, createElement("span", { className: "left faint" })),
     ...about
       .filter((line) => line)
-      .map((line) => make("p", { className: "faint" }, ...breakable(readable(line)))),
-    ...(isApproval && question.arguments !== undefined ? [argumentsOf(question)] : [message(question)]),
+      .map((line) => createElement("p", { className: "faint" }, ...breakable(safeText(line)))),
+    ...(isApproval && question.arguments !== undefined
+      ? [argumentsElement(question)]
+      : [messageElement(question)]),
   );
-  const answer = (/** @type {Record<string, any>} */ said) => {
+  const answer = (/** @type {Record<string, any>} */ fields) => {
     for (const button of element.querySelectorAll("button")) button.disabled = true;
-    say("answer", { question: question.id, ...said });
+    send("answer", { question: question.id, ...fields });
   };
-  element.append(isApproval ? decisions(answer) : plain(question, answer));
-  element.append(make("p", { className: "error", role: "alert", hidden: true }));
+  element.append(isApproval ? decisionButtons(answer) : otherQuestion(question, answer));
+  element.append(createElement("p", { className: "error", role: "alert", hidden: true }));
   return element;
 }
 
@@ -124,47 +128,47 @@ function card(question, say) {
  * @param {Question} question
  * @returns {HTMLElement}
  */
-function argumentsOf(question) {
-  const text = readable(question.arguments);
-  return make("pre", { tabIndex: 0, "aria-label": "arguments" }, text);
+function argumentsElement(question) {
+  const text = safeText(question.arguments);
+  return createElement("pre", { tabIndex: 0, "aria-label": "arguments" }, text);
 }
 
 /**
  * @param {Question} question
  * @returns {HTMLElement}
  */
-function message(question) {
-  return make("p", { className: "message" }, readable(question.message));
+function messageElement(question) {
+  return createElement("p", { className: "message" }, safeText(question.message));
 }
 
 /**
- * @param {(said: Record<string, any>) => void} answer
+ * @param {(answer: Record<string, any>) => void} answer
  * @returns {HTMLElement}
  */
-function decisions(answer) {
+function decisionButtons(answer) {
   const decide = (/** @type {Record<string, any>} */ content) => answer({ action: "accept", content });
-  const instead = rejecting(decide);
-  const always = allowing(decide);
+  const rejectPanel = rejectForm(decide);
+  const alwaysPanel = alwaysForm(decide);
   const open = (/** @type {HTMLElement} */ one, /** @type {HTMLElement} */ other) => () => {
     one.hidden = !one.hidden;
     other.hidden = true;
     if (!one.hidden) /** @type {HTMLElement | null} */ (one.querySelector("textarea, select"))?.focus();
   };
   const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, className = "") =>
-    make("button", { type: "button", onclick, className }, text);
-  return make(
+    createElement("button", { type: "button", onclick, className }, text);
+  return createElement(
     "div",
     { className: "decisions" },
-    make(
+    createElement(
       "div",
       { className: "buttons" },
       button("Run", () => decide({ decision: "run" }), "primary"),
       button("Skip", () => decide({ decision: "skip" })),
-      button("Reject…", open(instead, always)),
-      button("Always…", open(always, instead)),
+      button("Reject…", open(rejectPanel, alwaysPanel)),
+      button("Always…", open(alwaysPanel, rejectPanel)),
     ),
-    instead,
-    always,
+    rejectPanel,
+    alwaysPanel,
   );
 }
 
@@ -172,14 +176,14 @@ function decisions(answer) {
  * @param {(content: Record<string, any>) => void} decide
  * @returns {HTMLFormElement}
  */
-function rejecting(decide) {
-  const text = make("textarea", { rows: 3, required: true, "aria-label": "What to do instead" });
+function rejectForm(decide) {
+  const text = createElement("textarea", { rows: 3, required: true, "aria-label": "What to do instead" });
   text.placeholder = "What to do instead; the model is told this.";
-  const form = make(
+  const form = createElement(
     "form",
     { className: "more", hidden: true },
     text,
-    make("button", { type: "submit" }, "Reject"),
+    createElement("button", { type: "submit" }, "Reject"),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -192,15 +196,15 @@ function rejecting(decide) {
  * @param {(content: Record<string, any>) => void} decide
  * @returns {HTMLFormElement}
  */
-function allowing(decide) {
-  const scope = choice("What to allow from now on", SCOPES);
-  const lasting = choice("For how long", LASTING);
-  const send = make("button", { type: "submit", className: "primary" }, "Run, and always allow");
-  const form = make("form", { className: "more", hidden: true }, scope, lasting, send);
+function alwaysForm(decide) {
+  const scope = selectElement("What to allow from now on", SCOPES);
+  const duration = selectElement("For how long", DURATIONS);
+  const send = createElement("button", { type: "submit", className: "primary" }, "Run, and always allow");
+  const form = createElement("form", { className: "more", hidden: true }, scope, duration, send);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const seconds = Number(lasting.value);
-    decide({ decision: "always", scope: scope.value, for: Number.isNaN(seconds) ? lasting.value : seconds });
+    const seconds = Number(duration.value);
+    decide({ decision: "always", scope: scope.value, for: Number.isNaN(seconds) ? duration.value : seconds });
   });
   return form;
 }
@@ -210,49 +214,57 @@ function allowing(decide) {
  * @param {string[][]} options
  * @returns {HTMLSelectElement}
  */
-function choice(label, options) {
-  const made = options.map(([value, text]) => make("option", { value }, text ?? ""));
-  return make("select", { "aria-label": label }, ...made);
+function selectElement(label, options) {
+  const elements = options.map(([value, text]) => createElement("option", { value }, text ?? ""));
+  return createElement("select", { "aria-label": label }, ...elements);
 }
 
 /**
- * A question that is no approval: a form, an address to open, or something that only the terminal can answer.
+ * A question that is no approval: a form, a URL to open, or one that only the terminal can answer.
  * @param {Question} question
- * @param {(said: Record<string, any>) => void} answer
+ * @param {(answer: Record<string, any>) => void} answer
  * @returns {HTMLElement}
  */
-function plain(question, answer) {
-  const decline = make("button", { type: "button", onclick: () => answer({ action: "decline" }) }, "Decline");
-  const fields = question.kind === "form" ? fieldsOf(question.schema) : null;
-  if (fields) return filling(fields, decline, answer);
-  const address = question.kind === "url" ? addressOf(question.params) : null;
-  const how = address
-    ? make("a", { href: address, target: "_blank", rel: "noreferrer" }, readable(address))
-    : make(
+function otherQuestion(question, answer) {
+  const decline = createElement(
+    "button",
+    { type: "button", onclick: () => answer({ action: "decline" }) },
+    "Decline",
+  );
+  const fields = question.kind === "form" ? schemaFields(question.schema) : null;
+  if (fields) return answerForm(fields, decline, answer);
+  const address = question.kind === "url" ? safeUrl(question.params) : null;
+  const instruction = address
+    ? createElement("a", { href: address, target: "_blank", rel: "noreferrer" }, safeText(address))
+    : createElement(
         "span",
         { className: "faint" },
         "Answer it with ",
-        make("code", {}, `afoot answer ${question.id}`),
+        createElement("code", {}, `afoot answer ${question.id}`),
       );
-  const done = make("button", { type: "button", onclick: () => answer({ action: "accept" }) }, "Done");
-  const buttons = make("div", { className: "buttons" }, ...(address ? [done] : []), decline);
-  return make("div", { className: "decisions" }, make("p", {}, how), buttons);
+  const done = createElement(
+    "button",
+    { type: "button", onclick: () => answer({ action: "accept" }) },
+    "Done",
+  );
+  const buttons = createElement("div", { className: "buttons" }, ...(address ? [done] : []), decline);
+  return createElement("div", { className: "decisions" }, createElement("p", {}, instruction), buttons);
 }
 
 /**
  * @param {Map<string, import("./form.js").Field>} fields
  * @param {HTMLElement} decline
- * @param {(said: Record<string, any>) => void} answer
+ * @param {(answer: Record<string, any>) => void} answer
  * @returns {HTMLFormElement}
  */
-function filling(fields, decline, answer) {
-  const buttons = make(
+function answerForm(fields, decline, answer) {
+  const buttons = createElement(
     "div",
     { className: "buttons" },
-    make("button", { className: "primary" }, "Send"),
+    createElement("button", { className: "primary" }, "Send"),
     decline,
   );
-  const form = make(
+  const form = createElement(
     "form",
     { className: "fields" },
     ...[...fields.values()].map((one) => one.element),
@@ -260,15 +272,15 @@ function filling(fields, decline, answer) {
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    answer({ action: "accept", content: filled(fields) });
+    answer({ action: "accept", content: formValues(fields) });
   });
   return form;
 }
 
 /**
- * @param {unknown} said
- * @returns {string | null} only what is safe to open
+ * @param {unknown} url
+ * @returns {string | null} null for a URL that is not safe to open
  */
-function addressOf(said) {
-  return typeof said === "string" && /^https?:/i.test(said) && URL.canParse(said) ? said : null;
+function safeUrl(url) {
+  return typeof url === "string" && /^https?:/i.test(url) && URL.canParse(url) ? url : null;
 }

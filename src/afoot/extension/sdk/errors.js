@@ -1,4 +1,4 @@
-// The error that a tool throws to say what kind of failure it is, and whether trying again may help.
+// ToolError: the error that a tool throws, with the kind of failure and whether a retry may help.
 
 /** @typedef {{category?: string, code?: string, retryable?: boolean, retryAfterMs?: number}} Failure */
 
@@ -36,32 +36,46 @@ class ToolError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** Nobody is logged in, or may not do this. @param {string} message @param {string} [code] */
+  /**
+   * The person is not logged in, or may not do this.
+   * @param {string} message
+   * @param {string} [code]
+   */
   static auth(message, code) {
     return new ToolError(message, { category: "auth", code });
   }
 
-  /** What was asked for does not exist. @param {string} message @param {string} [code] */
+  /** The thing that was asked for does not exist. @param {string} message @param {string} [code] */
   static notFound(message, code) {
     return new ToolError(message, { category: "not_found", code });
   }
 
-  /** Too many requests. @param {string} message @param {number} [retryAfterMs] @param {string} [code] */
+  /**
+   * Too many requests.
+   * @param {string} message
+   * @param {number} [retryAfterMs]
+   * @param {string} [code]
+   */
   static rateLimited(message, retryAfterMs, code) {
     return new ToolError(message, { category: "rate_limit", code, retryable: true, retryAfterMs });
   }
 
-  /** The input does not fit. @param {string} message @param {string} [code] */
+  /** The input is not valid. @param {string} message @param {string} [code] */
   static validation(message, code) {
     return new ToolError(message, { category: "validation", code });
   }
 
-  /** Something did not come in time. @param {string} message @param {string} [code] */
+  /** Something took too long. @param {string} message @param {string} [code] */
   static timeout(message, code) {
     return new ToolError(message, { category: "timeout", code, retryable: true });
   }
 
-  /** It cannot be reached now. @param {string} message @param {number} [retryAfterMs] @param {string} [code] */
+  /**
+   * A service cannot be reached now.
+   * @param {string} message
+   * @param {number} [retryAfterMs]
+   * @param {string} [code]
+   */
   static unavailable(message, retryAfterMs, code) {
     return new ToolError(message, { category: "unavailable", code, retryable: true, retryAfterMs });
   }
@@ -71,7 +85,12 @@ class ToolError extends Error {
     return new ToolError(message, { category: "internal", code });
   }
 
-  /** What an HTTP status means. @param {number} status @param {string} message @param {number} [retryAfterMs] */
+  /**
+   * The error for an HTTP status.
+   * @param {number} status
+   * @param {string} message
+   * @param {number} [retryAfterMs]
+   */
   static fromStatus(status, message, retryAfterMs) {
     const [category, retryable] = STATUS_MEANINGS[status] ?? ["internal", false];
     return new ToolError(message, { category, code: String(status), retryable, retryAfterMs });

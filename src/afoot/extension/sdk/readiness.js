@@ -1,73 +1,73 @@
-// Whether a plugin's tools can run in a page now, and if not, why: asked again and again.
+// ReadinessMonitor: checks again and again whether a plugin's tools can run in the page, and why not.
 
-const PROBE_MS = 5000;
-const AGAIN_MS = 30_000;
-const SOON_MS = 1000; // a page that has only just loaded is often ready a moment later
+const PROBE_TIMEOUT_MS = 5000;
+const MAX_INTERVAL_MS = 30_000;
+const FIRST_INTERVAL_MS = 1000; // a page that has just loaded is often ready a moment later
 
 /** @typedef {{call?: string, selector?: string, value?: string}} Probe plugin.json's `readiness` */
 /** @typedef {{ready: boolean, why: string}} Readiness */
 
-class ReadinessWatch {
+class ReadinessMonitor {
   /** @type {Readiness} */
-  now = { ready: false, why: "the page is loading" };
-  #check;
-  #changed;
-  #callOff = () => {};
-  #pause = SOON_MS;
+  current = { ready: false, why: "the page is loading" };
+  #probe;
+  #onChange;
+  #cancelTimer = () => {};
+  #intervalMs = FIRST_INTERVAL_MS;
   /** @type {Promise<Readiness> | null} */
-  #asking = null;
+  #pending = null;
 
   /**
-   * @param {() => Promise<string>} check says why not; nothing if all is well
-   * @param {(now: Readiness) => void} changed
+   * @param {() => Promise<string>} probe gives the reason why not; empty if ready
+   * @param {(now: Readiness) => void} onChange
    */
-  constructor(check, changed) {
-    this.#check = check;
-    this.#changed = changed;
+  constructor(probe, onChange) {
+    this.#probe = probe;
+    this.#onChange = onChange;
   }
 
-  /** Ask now; who asks meanwhile gets the same answer. @returns {Promise<Readiness>} */
-  ask() {
-    this.#asking ??= this.#ask().finally(() => (this.#asking = null));
-    return this.#asking;
+  /** Check now; calls in the meantime share the result. @returns {Promise<Readiness>} */
+  check() {
+    this.#pending ??= this.#runCheck().finally(() => (this.#pending = null));
+    return this.#pending;
   }
 
-  /** Something has changed: ask now, and often again if it says no. */
-  askAnew() {
-    this.#pause = SOON_MS;
-    return this.ask();
+  /** Check now after a change, and soon again if the page is not ready. */
+  checkSoon() {
+    this.#intervalMs = FIRST_INTERVAL_MS;
+    return this.check();
   }
 
-  /** Ask no more. */
+  /** Stop checking. */
   stop() {
-    this.#callOff();
+    this.#cancelTimer();
   }
 
-  async #ask() {
-    this.#callOff();
-    const before = this.now;
-    const why = await this.#check().catch(explain);
-    this.now = { ready: !why, why };
-    this.#callOff = after(why ? this.#pause : AGAIN_MS, () => void this.ask());
-    this.#pause = why ? Math.min(this.#pause * 2, AGAIN_MS) : SOON_MS;
-    if (before.ready !== this.now.ready || before.why !== why) this.#changed(this.now);
-    return this.now;
+  async #runCheck() {
+    this.#cancelTimer();
+    const before = this.current;
+    const why = await this.#probe().catch(errorText);
+    this.current = { ready: !why, why };
+    this.#cancelTimer = setTimer(why ? this.#intervalMs : MAX_INTERVAL_MS, () => void this.check());
+    this.#intervalMs = why ? Math.min(this.#intervalMs * 2, MAX_INTERVAL_MS) : FIRST_INTERVAL_MS;
+    if (before.ready !== this.current.ready || before.why !== why) this.#onChange(this.current);
+    return this.current;
   }
 }
 
-/** @param {unknown} error @returns {string} what was thrown, for people; never nothing */
-function explain(error) {
+/** @param {unknown} error @returns {string} the text of an error, never empty */
+function errorText(error) {
   const text = error instanceof Error && error.message ? error.message : String(error);
   return text.slice(0, 500) || "it does not say why";
 }
 
 /**
- * Why a probe says no; nothing if it says yes.
+ * Run a probe; returns the reason why the page is not ready, empty if it is.
  * @param {Probe} probe @param {(() => unknown) | undefined} call
  * @returns {Promise<string>}
  */
-async function askProbe(probe, call) {
-  const waiting = { timeoutMs: PROBE_MS, context: {} };
+async function runProbe(probe, call) {
+  const waiting = { timeoutMs: PROBE_TIMEOUT_MS, context: {} };
   if (probe.selector) {
     return document.querySelector(probe.selector) ? "" : `there is no element ${probe.selector} in the page`;
   }
@@ -76,6 +76,6 @@ async function askProbe(probe, call) {
   }
   if (!probe.call) return "";
   if (!call) return `its code has no function ${probe.call}`;
-  const isReady = await bounded(waiting, `${probe.call}()`, async () => call());
+  const isReady = await withTimeout(waiting, `${probe.call}()`, async () => call());
   return isReady ? "" : `${probe.call}() says that the page is not ready`;
 }

@@ -1,1 +1,1 @@
-"""Browser tabs as tools: the provider, and the two carriers that reach a browser."""
+"""Browser tabs as tools: the provider, and the two ways to a browser (the extension, and CDP)."""

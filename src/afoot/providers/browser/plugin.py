@@ -1,45 +1,57 @@
-"""A plugin: a folder with plugin.json and plain scripts, checked, and joined with the SDK (B2)."""
+"""load_plugin reads a Plugin: a folder with plugin.json and plain scripts, joined with the SDK (B2).
+
+Below it are Chrome's match patterns, which say at which addresses a plugin runs.
+"""
 
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw, Struct
 
-from afoot import state
+from afoot.config import state_folder
 from afoot.core.facts import NOTHING
 from afoot.errors import CallerError
-from afoot.providers.browser import patterns
-from afoot.wire.room import Body, PageTool
+from afoot.wire.page import PageTool, PluginBundle
 
 MANIFEST = "plugin.json"
 FILE_BYTES = 1_000_000
 ALL_BYTES = 5_000_000
-NAMES = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-TOOLS = re.compile(r"[A-Za-z0-9_-]{1,64}")
-WORD = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
-MODULE = re.compile(r"^(import|export)\b\s*[\w*{\"']", re.MULTILINE)  # of a module; not `import(…)` or a key
-RESERVED = ("afoot",)  # the gateway's own tools begin with it
+PLUGIN_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+JS_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
+MODULE_SYNTAX = re.compile(r"^(import|export)\b\s*[\w*{\"']", re.MULTILINE)  # not `import(…)` or a key
+RESERVED_NAMES = ("afoot",)  # names of the gateway's own tools begin with it
 EXTENSION = Path(__file__).parent.parent.parent / "extension"
-PARTS = "content/files.json"  # what every room is made of
-SDK = (
-    "sdk/files.json"  # the files of the SDK in order, those that only a room needs, and what plugins may use
+CONTENT_FILES = "content/files.json"  # lists the scripts of a page context
+# Lists the files of the SDK in order, the files that only a page context needs, and the names for plugins.
+SDK_FILES = "sdk/files.json"
+
+DEFAULT_PORTS = {"http": "80", "https": "443"}
+MAX_STARS = 10  # in one path
+_PATTERN = re.compile(
+    r"(?P<scheme>[^:/]+)://(?P<host>\[[0-9a-fA-F:.]+\]|[^/:]+)(?::(?P<port>[^/]*))?(?P<path>/.*)"
 )
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
+_HOST = re.compile(rf"\*|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\]")
+# Second-level labels under which anybody can register a domain: nobody owns *.co.uk.
+_SHARED_SUFFIXES = {"ac", "co", "com", "edu", "go", "gov", "ne", "net", "nom", "or", "org"}
 
 
 class Probe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What must be there before the tools can run: an element, or a value of the page that counts as true."""
+    """The condition for tools to run: an element that exists, or a value of the page that is truthy."""
 
     selector: str = ""
     value: str = ""
 
 
-class Declared(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """A tool as plugin.json may list it, with the words of `defineTool`."""
+class ManifestTool(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """A tool as plugin.json may list it, with the keys of `defineTool`."""
 
     name: str
     display_name: str = ""
@@ -50,8 +62,8 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", 
     annotations: dict[str, Any] = {}
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """What plugin.json says."""
+class PluginManifest(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """The contents of plugin.json."""
 
     name: str
     version: str
@@ -62,11 +74,11 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", 
     excludes: list[str] = []
     homepage: str = ""
     readiness: str | Probe = ""
-    tools: list[Declared] = []
+    tools: list[ManifestTool] = []
 
 
 class Plugin(Struct, frozen=True):
-    """A plugin that can be run. The hash is that of all its code; `tools` are known with no tab open."""
+    """A plugin that can run. `hash` covers all its code; `tools` are known even if no tab is open."""
 
     name: str
     version: str
@@ -77,73 +89,87 @@ class Plugin(Struct, frozen=True):
     description: str
     homepage: str
     tools: list[PageTool]
-    key: str  # names it to its carrier; the same for the same code, and nobody else can know it
-    body: str  # the SDK, which opens the room
-    code: str  # its own files, which the SDK runs
+    key: str  # secret by which a carrier knows its page contexts; the same for the same code
+    body: str  # the SDK, which opens the page context
+    code: str  # the plugin's own files, which the SDK runs
     folder: Path
     files: list[Path]
 
     @property
     def source(self) -> str:
-        """Which code this is, as rooms, approvals and people name it."""
+        """The name of this code in page contexts and approvals: plugin:NAME@HASH."""
         return f"plugin:{self.name}@{self.hash}"
 
     @property
     def start(self) -> str:
-        """Which page to open where none is open."""
+        """The page to open if no tab has one of its pages."""
         return self.homepage or self.matches[0]
 
-    def wire(self) -> Body:
-        """What a browser gets."""
-        return Body(self.name, self.hash, self.key, self.matches, self.excludes, self.body, self.code)
+    def bundle(self) -> PluginBundle:
+        """The plugin as it is sent to a browser."""
+        return PluginBundle(self.name, self.hash, self.key, self.matches, self.excludes, self.body, self.code)
 
 
-def load(folder: Path) -> Plugin:
-    """The plugin in a folder; raises CallerError naming the file and what is wrong in it."""
-    manifest = _manifest(folder / MANIFEST)
+def load_plugin(folder: Path) -> Plugin:
+    """Read the plugin in a folder; raises CallerError naming the file and what is wrong in it."""
+    manifest = _read_manifest(folder / MANIFEST)
     files = list(_files(folder, manifest))
-    texts = {name: _script(path) for name, path in zip(manifest.files, files, strict=True)}
+    texts = {name: _read_script(path) for name, path in zip(manifest.files, files, strict=True)}
     if sum(len(text) for text in texts.values()) > ALL_BYTES:
         raise CallerError(f"{folder / MANIFEST}: files: are over {ALL_BYTES // 1_000_000} MB in all")
-    code = _joined(manifest, texts)
-    whole = "\0".join([msgspec.json.encode(manifest).decode(), sdk(in_room=True), code])
+    code = _join_scripts(manifest, texts)
+    whole = "\0".join([msgspec.json.encode(manifest).decode(), sdk_source(in_context=True), code])
     digest = hashlib.sha256(whole.encode()).hexdigest()[:16]
-    key = hmac.digest(state.key(), f"plugin {manifest.name}@{digest}".encode(), "sha256").hex()[:32]
+    sealed = hmac.digest(state_folder.sealing_key(), f"plugin {manifest.name}@{digest}".encode(), "sha256")
+    key = sealed.hex()[:32]
     return Plugin(
-        manifest.name, manifest.version, digest, manifest.matches, manifest.excludes,
-        manifest.display_name or manifest.name, manifest.description, manifest.homepage,
-        [_page_tool(tool) for tool in manifest.tools], key, _body(manifest, digest, key),
-        f'"use strict";\nglobalThis[Symbol.for("dev.afoot.plugin.{digest}")]?.({code});\n', folder,
-        [folder / MANIFEST, *files],
-    )  # fmt: skip
+        name=manifest.name,
+        version=manifest.version,
+        hash=digest,
+        matches=manifest.matches,
+        excludes=manifest.excludes,
+        title=manifest.display_name or manifest.name,
+        description=manifest.description,
+        homepage=manifest.homepage,
+        tools=[_page_tool(tool) for tool in manifest.tools],
+        key=key,
+        body=_sdk_bundle(manifest, digest, key),
+        code=f'"use strict";\nglobalThis[Symbol.for("dev.afoot.plugin.{digest}")]?.({code});\n',
+        folder=folder,
+        files=[folder / MANIFEST, *files],
+    )
 
 
-def sdk(in_room: bool = False) -> str:
-    """The SDK as one text. What the background imports as a module is a plain function here."""
-    listed = _listed(SDK)
-    names = [*_listed(PARTS)["plugin"], *listed["sdk"], *listed["room"]] if in_room else listed["sdk"]
+def sdk_source(in_context: bool = False) -> str:
+    """The SDK as one plain script, without `export`; `in_context` adds the scripts of a page context."""
+    listed = _read_list(SDK_FILES)
+    names = (
+        [*_read_list(CONTENT_FILES)["plugin"], *listed["sdk"], *listed["context"]]
+        if in_context
+        else listed["sdk"]
+    )
     texts = [(EXTENSION / name).read_text(encoding="utf-8") for name in names]
     return "\n".join(re.sub(r"^export ", "", text, flags=re.MULTILINE) for text in texts)
 
 
-def offered() -> str:
-    """What the SDK offers to a plugin's files, as an object of JavaScript: `{ defineTool, … }`."""
-    return f"{{ {', '.join(_listed(SDK)['offered'])} }}"
+def sdk_exports() -> str:
+    """The names that the SDK gives to a plugin's files, as a JavaScript pattern: `{ defineTool, … }`."""
+    return f"{{ {', '.join(_read_list(SDK_FILES)['offered'])} }}"
 
 
-def _listed(name: str) -> dict[str, list[str]]:
+def _read_list(name: str) -> dict[str, list[str]]:
     return msgspec.json.decode((EXTENSION / name).read_bytes(), type=dict[str, list[str]])
 
 
-def _manifest(file: Path) -> Manifest:
+def _read_manifest(file: Path) -> PluginManifest:
     try:
         text = file.read_bytes()
     except OSError as error:
         raise CallerError(f"{file}: cannot be read ({error.strerror or error})") from None
     try:
-        manifest = msgspec.json.decode(text, type=Manifest)
+        manifest = msgspec.json.decode(text, type=PluginManifest)
     except msgspec.ValidationError as error:
-        raise CallerError(f"{file}: {_told(str(error))}") from None
+        raise CallerError(f"{file}: {_decode_error(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CallerError(f"{file}: is no JSON ({error})") from None
     for key, what in faults(manifest):
@@ -151,8 +177,8 @@ def _manifest(file: Path) -> Manifest:
     return manifest
 
 
-def _told(text: str) -> str:
-    """What msgspec says, with the key in front: `matches[0]: Expected `str`, got `int``."""
+def _decode_error(text: str) -> str:
+    """The text of msgspec's error, with the key in front: `matches[0]: expected `str`, got `int``."""
     what, _, where = text.partition(" - at `$")
     key = where.strip("`.") if where else ""
     missing = re.fullmatch(r"Object (missing required|contains unknown) field `(\w+)`", what)
@@ -162,11 +188,11 @@ def _told(text: str) -> str:
     return f"{key}: {what[:1].lower()}{what[1:]}" if key else f"{what[:1].lower()}{what[1:]}"
 
 
-def faults(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Every key that is wrong, and why."""
-    if not NAMES.fullmatch(manifest.name) or len(manifest.name) > 32:
+def faults(manifest: PluginManifest) -> Iterator[tuple[str, str]]:
+    """Yield every wrong key of a manifest, and what is wrong with it."""
+    if not PLUGIN_NAME.fullmatch(manifest.name) or len(manifest.name) > 32:
         yield "name", f"{manifest.name!r} is no name: write 1 to 32 lower case letters, digits and single -"
-    if manifest.name in RESERVED:
+    if manifest.name in RESERVED_NAMES:
         yield "name", f"{manifest.name!r} is taken by the gateway itself"
     if not manifest.version or len(manifest.version) > 32:
         yield "version", 'write a version, as "1.0.0"'
@@ -178,15 +204,15 @@ def faults(manifest: Manifest) -> Iterator[tuple[str, str]]:
     if manifest.homepage and not re.match(r"https?://[^/]", manifest.homepage):
         yield "homepage", f"{manifest.homepage!r} is no http or https address"
     probe = manifest.readiness
-    if isinstance(probe, str) and probe and not WORD.fullmatch(probe):
+    if isinstance(probe, str) and probe and not JS_IDENTIFIER.fullmatch(probe):
         yield "readiness", f"{probe!r} is no name of a function"
     if isinstance(probe, Probe) and bool(probe.selector) == bool(probe.value):
         yield "readiness", "name a selector or a value, one of both"
 
 
-def _wrong_patterns(manifest: Manifest) -> Iterator[tuple[str, str]]:
+def _wrong_patterns(manifest: PluginManifest) -> Iterator[tuple[str, str]]:
     for key, listed, check in (
-        ("matches", manifest.matches, patterns.narrow), ("excludes", manifest.excludes, patterns.parse)
+        ("matches", manifest.matches, parse_narrow_pattern), ("excludes", manifest.excludes, parse_pattern)
     ):  # fmt: skip
         for number, pattern in enumerate(listed):
             try:
@@ -195,10 +221,10 @@ def _wrong_patterns(manifest: Manifest) -> Iterator[tuple[str, str]]:
                 yield f"{key}[{number}]", f"{pattern!r} {error}"
 
 
-def _wrong_tools(tools: list[Declared]) -> Iterator[tuple[str, str]]:
+def _wrong_tools(tools: list[ManifestTool]) -> Iterator[tuple[str, str]]:
     seen = set[str]()
     for number, tool in enumerate(tools):
-        if not TOOLS.fullmatch(tool.name):
+        if not TOOL_NAME.fullmatch(tool.name):
             yield f"tools[{number}].name", f"{tool.name!r}: write 1 to 64 letters, digits, _ and -"
         if tool.name in seen:
             yield f"tools[{number}].name", f"{tool.name!r} is there twice"
@@ -207,15 +233,15 @@ def _wrong_tools(tools: list[Declared]) -> Iterator[tuple[str, str]]:
         seen.add(tool.name)
 
 
-def _files(folder: Path, manifest: Manifest) -> Iterator[Path]:
-    """The scripts, none of them outside of the folder."""
+def _files(folder: Path, manifest: PluginManifest) -> Iterator[Path]:
+    """Yield the paths of the scripts; raises CallerError for one outside of the folder."""
     home = folder.resolve()
     for number, name in enumerate(manifest.files):
         where = f"{folder / MANIFEST}: files[{number}]:"
         try:
             path = (folder / name).resolve()
             is_there = path.is_file()
-        except (OSError, ValueError, RuntimeError) as error:  # too long, not for files, links in a circle
+        except (OSError, ValueError, RuntimeError) as error:  # too long, a bad character, a circle of links
             raise CallerError(f"{where} {name!r} is no file: {error}") from None
         if Path(name).is_absolute() or not path.is_relative_to(home) or path == home:
             raise CallerError(f"{where} {name!r} is not in the plugin's folder")
@@ -226,7 +252,7 @@ def _files(folder: Path, manifest: Manifest) -> Iterator[Path]:
         yield path
 
 
-def _script(path: Path) -> str:
+def _read_script(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -237,7 +263,7 @@ def _script(path: Path) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise CallerError(f"{path}: is not UTF-8") from None
-    if found := MODULE.search(text):
+    if found := MODULE_SYNTAX.search(text):
         line = text.count("\n", 0, found.start()) + 1
         raise CallerError(
             f"{path}: line {line}: has an {found[1]}: files are plain scripts, listed in plugin.json"
@@ -245,31 +271,31 @@ def _script(path: Path) -> str:
     return text
 
 
-def _joined(manifest: Manifest, texts: Mapping[str, str]) -> str:
-    """The files as one function of what the SDK offers; the names of each are seen by all."""
+def _join_scripts(manifest: PluginManifest, texts: Mapping[str, str]) -> str:
+    """The files as one function that takes the SDK's names; all files share one scope."""
     ready = manifest.readiness if isinstance(manifest.readiness, str) else ""
     probe = f'{{ ready: typeof {ready} === "function" ? {ready} : undefined }}' if ready else "{}"
     return "\n".join([
-        f"function ({offered()}) {{",
+        f"function ({sdk_exports()}) {{",
         *(f"// {name}\n{text}\n;" for name, text in texts.items()),
         f"return {probe};",
         "}",
     ])  # fmt: skip
 
 
-def _body(manifest: Manifest, digest: str, key: str) -> str:
+def _sdk_bundle(manifest: PluginManifest, digest: str, key: str) -> str:
     probe = manifest.readiness
     facts = {
         "name": manifest.name, "version": manifest.version, "hash": digest, "key": key,
         "matches": manifest.matches, "excludes": manifest.excludes,
         "probe": {"call": probe} if isinstance(probe, str) else probe,
     }  # fmt: skip
-    opening = f"openRoom({msgspec.json.encode(facts).decode()}, {offered()});"
-    return f'(() => {{\n"use strict";\n{sdk(in_room=True)}\n{opening}\n}})();\n'
+    opening = f"openPluginContext({msgspec.json.encode(facts).decode()}, {sdk_exports()});"
+    return f'(() => {{\n"use strict";\n{sdk_source(in_context=True)}\n{opening}\n}})();\n'
 
 
-def _page_tool(tool: Declared) -> PageTool:
-    """The tool as its code would tell of it."""
+def _page_tool(tool: ManifestTool) -> PageTool:
+    """The tool as the plugin's code would list it."""
     return PageTool(
         name=tool.name, title=tool.display_name, description=tool.description,
         input_schema=_raw(tool.input or {"type": "object"}), output_schema=_raw(tool.output),
@@ -279,3 +305,94 @@ def _page_tool(tool: Declared) -> PageTool:
 
 def _raw(value: dict[str, Any]) -> Raw:
     return Raw(msgspec.json.encode(value)) if value else NOTHING
+
+
+class MatchPattern(Struct, frozen=True):
+    """A match pattern in its parts; `host` is lower case and may begin with `*.`."""
+
+    scheme: str
+    host: str
+    port: str  # a number, or * for any
+    path: str
+
+
+def parse_pattern(text: str) -> MatchPattern:
+    """Parse a match pattern; raises ValueError saying what is wrong with it."""
+    if text == "<all_urls>":
+        return MatchPattern("*", "*", "*", "/*")
+    found = _PATTERN.fullmatch(text)
+    if found is None:
+        raise ValueError("is no match pattern: write SCHEME://HOST/PATH, as https://shop.example/*")
+    scheme = found["scheme"]
+    host = found["host"].lower()
+    path = found["path"]
+    port = "*" if found["port"] is None else found["port"]
+    if scheme not in ("http", "https", "*"):
+        raise ValueError(f"has the scheme {scheme}: write http, https or * for both")
+    if not _HOST.fullmatch(host):
+        raise ValueError(
+            f"has the host {host}: a * stands alone or before the first dot; write xn-- for others"
+        )
+    if port != "*" and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"has the port {port}: write a number, or * for any")
+    if path.count("*") > MAX_STARS:
+        raise ValueError(f"has more than {MAX_STARS} stars in its path")
+    return MatchPattern(scheme, host, port, path)
+
+
+def parse_narrow_pattern(text: str) -> MatchPattern:
+    """Parse a pattern that names its site; raises ValueError if it is wrong or too broad."""
+    pattern = parse_pattern(text)
+    labels = pattern.host.removeprefix("*.").split(".")
+    is_whole = pattern.host.startswith("*.") and labels != ["localhost"] and (
+        len(labels) == 1 or (len(labels) == 2 and labels[0] in _SHARED_SUFFIXES and len(labels[1]) == 2)
+    )  # fmt: skip
+    if pattern.host == "*" or is_whole:
+        raise ValueError("is too broad: name the site, as https://shop.example/* or https://*.shop.example/*")
+    return pattern
+
+
+def covers_url(matches: Sequence[str], excludes: Sequence[str], url: str) -> bool:
+    """Whether a plugin with these patterns runs at this address."""
+    is_matched = any(matches_url(parse_pattern(pattern), url) for pattern in matches)
+    return is_matched and not any(matches_url(parse_pattern(pattern), url) for pattern in excludes)
+
+
+def matches_url(pattern: MatchPattern, url: str) -> bool:
+    """Whether an address, as a browser writes it, matches a pattern; its fragment does not count."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", str(parts.port or DEFAULT_PORTS.get(parts.scheme, ""))
+    except ValueError:
+        return False
+    if parts.scheme not in DEFAULT_PORTS or pattern.scheme not in ("*", parts.scheme):
+        return False
+    if pattern.port not in ("*", port) or not _host_matches(
+        pattern.host, f"[{host}]" if ":" in host else host
+    ):
+        return False
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    # In Chrome, /orders/* also matches /orders.
+    return pattern.path == f"{path}/*" or _glob_matches(pattern.path, path)
+
+
+def _host_matches(wanted: str, host: str) -> bool:
+    if wanted.startswith("*."):
+        return host == wanted[2:] or host.endswith(wanted[1:])
+    return wanted in ("*", host)
+
+
+def _glob_matches(wanted: str, text: str) -> bool:
+    """Whether a text matches, each star standing for any characters; in linear time, without a regex."""
+    first, *rest = wanted.split("*")
+    if not rest:
+        return text == wanted
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return text.endswith(rest[-1]) and len(text) - len(rest[-1]) >= at

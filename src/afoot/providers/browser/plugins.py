@@ -1,4 +1,7 @@
-"""All plugins of a gateway: read from their folders, followed while it runs, their tools remembered (B2)."""
+"""Plugins reads all plugins of a gateway from their folders, and reads them again when files change (B2).
+
+It also stores the tools that a plugin's code had in a page, so that they are offered before a tab is open.
+"""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -7,22 +10,22 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from afoot.config.state_folder import StoredList
 from afoot.errors import AfootError
-from afoot.providers.browser.plugin import MANIFEST, Plugin, load
-from afoot.state import Kept
-from afoot.wire.room import PageTool
+from afoot.providers.browser.plugin import MANIFEST, Plugin, load_plugin
+from afoot.wire.page import PageTool
 
-__all__ = ["Plugin", "Plugins", "load"]
+__all__ = ["Plugin", "Plugins", "load_plugin"]
 
-SEEN = "plugins.json"
+TOOLS_FILE = "plugins.json"
 
 log = logging.getLogger("afoot")
 
 Stamp = tuple[int, int, int]
 
 
-class Seen(Struct, frozen=True, omit_defaults=True):
-    """The tools that a plugin's code was last seen to have."""
+class StoredTools(Struct, frozen=True, omit_defaults=True):
+    """The tools that a plugin's code last had in a page."""
 
     name: str
     hash: str
@@ -30,136 +33,143 @@ class Seen(Struct, frozen=True, omit_defaults=True):
 
 
 class Plugins:
-    """What is in the folders. A folder that becomes wrong keeps the plugin it had, and is a problem."""
+    """The plugins in a list of folders. If a folder becomes wrong, its last good plugin stays in use."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         self._folders: list[Path] = []
-        self._found: dict[Path, Plugin] = {}
-        self._wrong: dict[Path, str] = {}
-        self._odd: dict[Path, str] = {}  # where plugin.json and the code differ
+        self._by_folder: dict[Path, Plugin] = {}
+        self._errors: dict[Path, str] = {}
+        self._mismatches: dict[Path, str] = {}  # differences between plugin.json and the code
         self._stamps: dict[Path, tuple[Stamp, ...]] = {}
-        self._fresh: dict[Path, tuple[Stamp, ...]] = {}  # what the last look found changed
-        self._kept = Kept(SEEN, Seen)
-        self._seen: dict[str, Seen] = {}
-        self.adopt(folders)
+        self._changed_once: dict[Path, tuple[Stamp, ...]] = {}  # changes that only the last check has seen
+        self._file = StoredList(TOOLS_FILE, StoredTools)
+        self._stored: dict[str, StoredTools] = {}
+        self.set_folders(folders)
 
     @property
     def all(self) -> list[Plugin]:
-        """The plugins that can be run, each with the tools its code is known to have."""
-        return [self._known(self._found[folder]) for folder in self._folders if folder in self._found]
+        """The plugins that can run, each with the tools that its code last had."""
+        return [
+            self._with_stored_tools(self._by_folder[folder])
+            for folder in self._folders
+            if folder in self._by_folder
+        ]
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong, in words."""
-        return [*self._wrong.values(), *filter(None, self._odd.values())]
+        """Everything that is wrong with plugins, in words for people."""
+        return [*self._errors.values(), *filter(None, self._mismatches.values())]
 
-    def adopt(self, folders: Iterable[Path]) -> bool:
-        """Take these folders and no others; gives whether anything changed."""
-        wanted = list(dict.fromkeys(folder.absolute() for folder in folders))
+    def set_folders(self, folders: Iterable[Path]) -> bool:
+        """Use these folders and no others; returns whether anything changed."""
+        unique = list(dict.fromkeys(folder.absolute() for folder in folders))
         before = self._state()
-        self._folders = wanted
-        for kept in (self._found, self._wrong, self._odd, self._stamps):
-            for folder in kept.keys() - set(wanted):
+        self._folders = unique
+        for kept in (self._by_folder, self._errors, self._mismatches, self._stamps):
+            for folder in kept.keys() - set(unique):
                 del kept[folder]
-        self._take_all([folder for folder in wanted if folder not in self._stamps])
+        self._load_all([folder for folder in unique if folder not in self._stamps])
         return self._has_changed(before)
 
-    def look(self) -> bool:
-        """Read again what has changed on the disk; gives whether a plugin or a problem is other than it was.
+    def check_files(self) -> bool:
+        """Read folders again whose files have changed; returns whether a plugin or a problem has changed.
 
-        A change counts when two looks find it: whoever writes a file in two steps has it whole by then.
+        A change counts when two checks in a row see it: by then, a file that is written in steps is complete.
         """
         before = self._state()
         now = {folder: self._stamp(folder) for folder in self._folders}
         changed = {folder: stamp for folder, stamp in now.items() if stamp != self._stamps.get(folder)}
-        self._take_all([folder for folder, stamp in changed.items() if stamp == self._fresh.get(folder)])
-        self._fresh = changed
+        self._load_all(
+            [folder for folder, stamp in changed.items() if stamp == self._changed_once.get(folder)]
+        )
+        self._changed_once = changed
         return self._has_changed(before)
 
-    def saw(self, source: str, tools: Sequence[PageTool]) -> None:
-        """A browser says which tools a plugin's code has; if plugin.json says otherwise, it is a problem."""
-        plugin = next((one for one in self._found.values() if one.source == source), None)
+    def store_tools(self, source: str, tools: Sequence[PageTool]) -> None:
+        """Store the tools that a plugin's code has in a page; if plugin.json lists others, note a problem."""
+        plugin = next((one for one in self._by_folder.values() if one.source == source), None)
         if plugin is None:
-            return  # code that is no longer ours
-        seen = Seen(plugin.name, plugin.hash, list(tools))
+            return  # older code of a plugin
+        seen = StoredTools(plugin.name, plugin.hash, list(tools))
         self._read()
-        if self._seen.get(plugin.name) != seen:
-            self._seen[plugin.name] = seen
+        if self._stored.get(plugin.name) != seen:
+            self._stored[plugin.name] = seen
             self._write()
-        differing = _differing(plugin, tools)
-        if differing and self._odd.get(plugin.folder) != differing:
+        differing = _mismatch(plugin, tools)
+        if differing and self._mismatches.get(plugin.folder) != differing:
             log.warning("%s", differing)
-        self._odd[plugin.folder] = differing
+        self._mismatches[plugin.folder] = differing
 
     def _has_changed(self, before: object) -> bool:
-        """Whether anything is other than before; what was wrong may be right then, its name free."""
+        """Whether anything has changed; if so, wrong folders are read again: a name may be free now."""
         has_changed = self._state() != before
         if has_changed:
-            self._take_all(list(self._wrong))
+            self._load_all(list(self._errors))
         return has_changed
 
-    def _take_all(self, folders: Iterable[Path]) -> None:
+    def _load_all(self, folders: Iterable[Path]) -> None:
         for folder in folders:
-            # Looked at before the reading, so that what is written meanwhile is read again.
+            # Taken before the folder is read: a file that is written meanwhile is read again.
             self._stamps[folder] = self._stamp(folder)
             try:
-                self._take(folder, load(folder))
+                self._add(folder, load_plugin(folder))
             except AfootError as error:
-                self._complain(folder, str(error))
+                self._note_error(folder, str(error))
 
-    def _take(self, folder: Path, plugin: Plugin) -> None:
+    def _add(self, folder: Path, plugin: Plugin) -> None:
         twin = next(
-            (one for other, one in self._found.items() if one.name == plugin.name and other != folder), None
+            (one for other, one in self._by_folder.items() if one.name == plugin.name and other != folder),
+            None,
         )
         if twin is not None:
-            self._complain(
+            self._note_error(
                 folder, f"{folder / MANIFEST}: name: {plugin.name!r} is that of {twin.folder}, too"
             )
             return
-        self._wrong.pop(folder, None)
-        before = self._found.get(folder)
-        self._found[folder] = plugin
-        self._odd.pop(folder, None)
+        self._errors.pop(folder, None)
+        before = self._by_folder.get(folder)
+        self._by_folder[folder] = plugin
+        self._mismatches.pop(folder, None)
         if before is not None and before.hash != plugin.hash:
             log.warning("plugin %s is new code now: %s", plugin.name, plugin.hash)
 
-    def _complain(self, folder: Path, what: str) -> None:
-        old = self._found.get(folder)
+    def _note_error(self, folder: Path, what: str) -> None:
+        old = self._by_folder.get(folder)
         text = what if old is None else f"{what}; the old code ({old.hash}) is kept"
-        if self._wrong.get(folder) != text:
-            self._wrong[folder] = text
+        if self._errors.get(folder) != text:
+            self._errors[folder] = text
             log.error("%s", text)
 
     def _stamp(self, folder: Path) -> tuple[Stamp, ...]:
-        """What changes with a plugin's files: those it has, and those that may be the ones it lacks."""
-        plugin = self._found.get(folder)
+        """Stamps of a plugin's files, and of other scripts in its folder: one may be a missing file."""
+        plugin = self._by_folder.get(folder)
         files = {folder / MANIFEST, *([] if plugin is None else plugin.files), *folder.glob("*.js")}
         return tuple(map(_stamp, sorted(files)))
 
-    def _known(self, plugin: Plugin) -> Plugin:
+    def _with_stored_tools(self, plugin: Plugin) -> Plugin:
         self._read()
-        seen = self._seen.get(plugin.name)
+        seen = self._stored.get(plugin.name)
         if seen is None or seen.hash != plugin.hash:
             return plugin
         return replace(plugin, tools=seen.tools)
 
     def _read(self) -> None:
         try:
-            found = self._kept.read()
+            found = self._file.read()
         except AfootError as error:
             log.error("%s", error)
-            found = list[Seen]()
+            found = list[StoredTools]()
         if found is not None:
-            self._seen = {one.name: one for one in found}
+            self._stored = {one.name: one for one in found}
 
     def _write(self) -> None:
         try:
-            self._kept.write(list(self._seen.values()))
+            self._file.write(list(self._stored.values()))
         except AfootError as error:  # no call depends on it
             log.error("%s", error)
 
     def _state(self) -> object:
-        return [self._found[one].hash for one in self._folders if one in self._found], self.problems
+        return [self._by_folder[one].hash for one in self._folders if one in self._by_folder], self.problems
 
 
 def _stamp(file: Path) -> Stamp:
@@ -170,15 +180,15 @@ def _stamp(file: Path) -> Stamp:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _differing(plugin: Plugin, tools: Sequence[PageTool]) -> str:
-    """How the tools that the code has differ from those that plugin.json lists, where it lists any."""
+def _mismatch(plugin: Plugin, tools: Sequence[PageTool]) -> str:
+    """The difference between the tools in plugin.json and those of the code, in words, or ""."""
     if not plugin.tools:
         return ""
-    listed, defined = {tool.name for tool in plugin.tools}, {tool.name for tool in tools}
-    lacking, more = sorted(listed - defined), sorted(defined - listed)
-    told = [
+    declared, defined = {tool.name for tool in plugin.tools}, {tool.name for tool in tools}
+    lacking, more = sorted(declared - defined), sorted(defined - declared)
+    parts = [
         f"lists {', '.join(lacking)}, which the code does not define" if lacking else "",
         f"does not list {', '.join(more)}" if more else "",
     ]
-    what = " and ".join(filter(None, told))
+    what = " and ".join(filter(None, parts))
     return f"{plugin.folder / MANIFEST}: tools: {what}" if what else ""

@@ -1,1 +1,1 @@
-"""Other people's MCP servers, as tools."""
+"""Tools of other people's MCP servers."""

@@ -1,300 +1,544 @@
-"""A connection to one server: requests and their answers, and what the server says and asks meanwhile."""
+"""`McpConnection` speaks MCP with one server: requests, their answers, and the server's own questions.
+
+A `Transport` carries its messages. `negotiate` finds the version of MCP that a server is spoken to in: asked,
+or pinned by the settings. `server/discover` is the first request of 2026-07-28, `initialize` that of 2025; a
+server may know either, or both.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from itertools import count
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.upstream.carrier import Carrier, Exchange, Listener, Order
-from afoot.providers.upstream.record import Record
-from afoot.providers.upstream.taping import came
-from afoot.wire import client, client_questions, client_reading
-from afoot.wire.client import Tongue
-from afoot.wire.client_reading import Wish
+from afoot.providers.upstream.transport import (
+    MessageRecording,
+    PendingRequest,
+    Request,
+    RequestListener,
+    ServerLog,
+    Transport,
+)
+from afoot.wire import client, client_reading, mcp_2025, mcp_2026
+from afoot.wire.client import Dialect
+from afoot.wire.client_reading import InputRequest, ReceivedLog, ServerDescription
 from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 
-# Requests that open a connection; they are never called off.
-OPENING = ("initialize", "server/discover")
-# Requests in which a server may ask something, or log what it does for somebody.
-WORKING = ("tools/call", "prompts/get", "resources/read", "completion/complete")
-YOUNG_S = 2.0  # so long after the greeting a server asks for roots on its own account
-VISITS = 1000  # pages that a server may speak of at a time
+# A server that asks for roots so soon after the handshake asks for itself, not for a call.
+STARTUP_S: Final = 2.0
+PROBE_S: Final = 5.0  # a server of 2025 may never answer a method that it does not know
+HTTP_PROBE_FACTOR: Final = 3  # over HTTP, where the server may have to wake up first
+MAX_VISITS: Final = 1000  # pages that a server may report as visited before anybody asks about them
+# Requests that open a connection. They are never cancelled: the protocol forbids it.
+OPENING_METHODS: Final = ("initialize", "server/discover")
+# Requests during which a server may ask its client something, or send log messages for it.
+ASKING_METHODS: Final = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 
-Notice = Callable[[str, Raw], None]
+OnNotification = Callable[[str, Raw], None]  # gets the method and its params
+OnLog = Callable[[ReceivedLog], None]  # gets a log message that belongs to no request
+ListRoots = Callable[[], Awaitable[list[Raw]]]
 
 _log = logging.getLogger("afoot.upstream")
 
 
-class Connection:
-    """One server, spoken to in one version of the protocol. All of it is used on one loop."""
+class McpConnection:
+    """A connection to one server in one version of MCP. It must be used on one event loop."""
 
-    def __init__(self, carrier: Carrier, tongue: Tongue, record: Record, notice: Notice) -> None:
-        self.carrier, self.tongue, self.record = carrier, tongue, record
+    def __init__(
+        self, transport: Transport, dialect: Dialect, server_log: ServerLog, on_notification: OnNotification
+    ) -> None:
+        self.transport = transport
+        self.dialect = dialect
+        self.server_log = server_log
         self.capabilities: dict[str, Any] = {}
         self.info: dict[str, Any] = {}
         self.instructions = ""
-        self.is_shared = True  # whether callers have it together
-        self.greeted = -inf  # when it was
-        self.lost: str | None = None  # how it died
+        self.is_shared = True  # whether all callers use it
+        self.watch: Callable[[], None] = lambda: None  # called when a call begins to wait
+        self.received = 0  # messages
+        self.greeted_at = -inf  # when the handshake was done
+        self.lost: str | None = None  # why it ended
         self.on_lost: Callable[[], None] = lambda: None
-        self.answers = 0  # that came: a server that never answered has proved nothing
-        self.visits: dict[str, asyncio.Event] = {}  # pages that somebody is to visit, by their id
-        self._burial: asyncio.Task[None] | None = None
-        self._notice = notice
-        self._ids, self._last, self._is_taped = count(1), 0, False
-        self._exchanges: dict[int, Exchange] = {}
-        self._asked: dict[Id, asyncio.Task[None]] = {}
+        self.on_log: OnLog | None = None
+        self.list_roots: ListRoots | None = None  # answers a server that asks for roots outside requests
+        self.has_asked_roots = False  # whether it did so
+        self.log_level: str | None = None  # that the server was told
+        self.answers = 0  # to calls and the like: a server without any has proved nothing
+        self.list_changes = 0  # how often its tools have changed, or may have
+        self.listed = -1  # `list_changes` as its tools were last read; -1: they must be read before a call
+        self.listing: asyncio.Task[Exception | None] | None = None  # the last reading of its tools
+        self.digests: dict[str, str] = {}  # of the definitions of its tools, as they were last read
+        self.visits: dict[
+            str, asyncio.Event
+        ] = {}  # set when the page of an elicitation, by its id, was visited
+        self._closing: asyncio.Task[None] | None = None
+        self._on_notification = on_notification
+        self._ids = count(1)
+        self._last_id = 0
+        self._pending: dict[int, PendingRequest] = {}
+        self._answering: dict[Id, asyncio.Task[None]] = {}  # by the id of the server's request
+        self._recording: MessageRecording | None = None  # while a request is recorded
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is on its way."""
-        return bool(self._exchanges)
+        """Whether a request waits for its answer."""
+        return bool(self._pending)
 
     @property
-    def is_buried(self) -> bool:
-        """Whether nothing of it is left."""
-        return self._burial is not None and self._burial.done()
+    def is_closed(self) -> bool:
+        """Whether its transport is closed to the end."""
+        return self._closing is not None and self._closing.done()
 
-    async def request(self, order: Order) -> Raw:
-        """The result; raises Fault for the server's error, RunnerDied, ToolError."""
+    @property
+    def is_listed(self) -> bool:
+        """Whether its tools were read, and nothing was heard since that they have changed."""
+        return self.listed == self.list_changes
+
+    async def request(self, request: Request) -> Raw:
+        """Send a request and return its result; raises Fault for an error answer, RunnerDied, ToolError."""
         if self.lost is not None:
             raise RunnerDied(self.lost, began=False)
-        self._last = next(self._ids)
-        exchange = Exchange(self._last, order)
-        if order.method == "initialize":
-            body = client.hello(exchange.id, self.tongue)
+        self._last_id = next(self._ids)
+        pending = PendingRequest(self._last_id, request, asyncio.get_running_loop().create_future())
+        if request.method == "initialize":
+            body = client.initialize_request(pending.id, self.dialect)
         else:
-            meta = {**order.meta, "progressToken": exchange.id} if order.listener else order.meta
-            body = client.request(self.tongue, exchange.id, order.method, order.params, meta)
-        self._exchanges[exchange.id] = exchange
-        if exchange.tape is not None:
-            self._is_taped = exchange.tape("out", body)
+            meta = {**request.meta, "progressToken": pending.id} if request.listener else request.meta
+            body = client.request(self.dialect, pending.id, request.method, request.params, meta)
+        headers = self._headers(request) if self.transport.has_streams else {}
+        self._pending[pending.id] = pending
+        if request.record is not None:
+            self._recording = self._recording or MessageRecording(self._pending)
+            request.record("out", body)
+        if request.listener is not None:
+            self.watch()
         try:
-            headers = client.headers(self.tongue, order.method, order.params) | dict(order.headers)
-            await self.carrier.carry(exchange, body, headers)
-            answer = exchange.answer.result()
-        except asyncio.CancelledError as cancelled:
-            self._abandon(exchange, str(cancelled) or "the caller stopped waiting")
+            await self.transport.send_request(pending, body, headers)
+            answer = pending.answer.result()
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                self._send_cancelled(pending, str(error) or "the caller stopped waiting")
+            elif isinstance(error, RunnerDied):  # another one may answer at the same address by now
+                self.listed = -1
+            if pending.answer.done() and not pending.answer.cancelled():
+                # retrieved, so that asyncio does not report it: nobody waits any more
+                pending.answer.exception()
             raise
         finally:
-            del self._exchanges[exchange.id]
-            exchange.close()
+            del self._pending[pending.id]
+            for task in pending.answer_tasks:
+                task.cancel()
+            if self._recording is not None:
+                self._end_recording(pending, self._recording)
             if self.lost is not None:
-                self._bury()
-        self.answers += order.method not in OPENING
+                self._close_if_unused()
+        self.answers += request.method in ASKING_METHODS
         if answer.error and memoryview(answer.error) != b"null":
-            raise client_reading.fault(answer.error)
+            raise client_reading.read_error(answer.error)
         return answer.result
 
-    def speak(self, tongue: Tongue) -> None:
-        """From now on in this version."""
-        self.tongue = tongue
-        self.carrier.version = tongue.version
+    def listeners(self) -> list[RequestListener]:
+        """Return the makers of the requests that wait for an answer."""
+        return [one.request.listener for one in self._pending.values() if one.request.listener is not None]
 
-    def receive(self, line: bytes, stream: Exchange | None = None) -> None:
-        """A message that came, on a request's own stream if it has one. Never raises."""
+    def waiting_callers(self) -> set[str]:
+        """Return the callers whose requests are being answered now."""
+        found = (one.request.listener for one in self._that_may_ask())
+        return {listener.caller if listener is not None else "" for listener in found}
+
+    def tell(self, method: str) -> None:
+        """Send a notification without params."""
+        self._send(client.notification(method))
+
+    def use_dialect(self, dialect: Dialect) -> None:
+        """Speak this version of the protocol from now on."""
+        self.dialect = dialect
+        self.transport.version = dialect.version
+
+    def receive(self, line: bytes, stream: PendingRequest | None = None) -> None:
+        """Handle a message that came, on the stream of a request if it has one. Never raises."""
         if not line or line.isspace():
             return
+        if self._recording is not None:
+            self._recording.incoming(line, stream)
+        self.received += 1
         try:
-            message = client_reading.read(line)
-            if self._is_taped:
-                came(line, message, stream, self._exchanges)
-            self._take(message, stream)
+            message = client_reading.read_message(line)
+            if message.method is UNSET:
+                self._on_response(message, stream)
+            elif message.id is not UNSET:
+                self._on_request(message, stream)
+            elif message.method == "notifications/progress":
+                self._on_progress(message.params, stream)
+            elif message.method == "notifications/message":
+                self._on_log(message.params, stream)
+            elif message.method == "notifications/cancelled":
+                self._on_cancelled(message.params)
+            elif message.method == "notifications/elicitation/complete":
+                self._on_elicitation_complete(client_reading.read_updated(message.params)[1])
+            else:
+                self._on_notification(message.method, message.params)
         except Fault:
-            self.record.odd("garbage", line[:400].decode("utf-8", "replace"))
+            self.server_log.count_anomaly("garbage", line[:400].decode("utf-8", "replace"))
         except Exception:
-            _log.exception("server %s: a message was lost", self.record.server)
+            _log.exception("server %s: a message was lost", self.server_log.server)
 
-    def die(self, how: str, level: int = logging.WARNING) -> None:
-        """The server is gone: everybody who waits for it is told."""
+    def mark_lost(self, reason: str, level: int = logging.WARNING) -> None:
+        """End the connection because the server is gone; each request that waits for an answer fails.
+
+        A request on a stream of its own (HTTP) lives as long as that stream.
+        """
         if self.lost is not None:
             return
-        self.lost = how
-        self.record.say(how, level)
-        for exchange in self._exchanges.values():
-            # What has a stream of its own lives as long as that.
-            if not exchange.answer.done() and not self.carrier.has_streams:
-                exchange.answer.set_exception(RunnerDied(how))
-        for task in tuple(self._asked.values()):
+        self.lost = reason
+        self.server_log.note(reason, level)
+        if not self.transport.has_streams:
+            for pending in self._pending.values():
+                if not pending.answer.done():
+                    pending.answer.set_exception(RunnerDied(reason))
+        for task in tuple(self._answering.values()):
             task.cancel()
         self.on_lost()
-        self._bury()
+        self._close_if_unused()
 
     async def close(self) -> None:
-        """End it; whoever still waits is told."""
+        """Close the connection; requests that wait for an answer fail."""
         self.on_lost = lambda: None
-        self.die(f"the connection to server {self.record.server} was closed", logging.INFO)
-        await self.carrier.close()
-        if self._burial is not None:
-            await self._burial
+        self.mark_lost(f"the connection to server {self.server_log.server} was closed", logging.INFO)
+        await self.transport.close()
+        if self._closing is not None:
+            await self._closing
 
-    def _bury(self) -> None:
-        """Let go of what carried a dead connection, once the last stream on it has ended."""
-        if not self._exchanges and self._burial is None:
-            self._burial = asyncio.get_running_loop().create_task(self.carrier.close())
+    def _headers(self, request: Request) -> dict[str, str]:
+        own = client.request_headers(self.dialect, request.method, request.params)
+        return {**own, **request.headers}
 
-    def _abandon(self, exchange: Exchange, why: str) -> None:
-        """Nobody waits for the answer. On 2026-07-28 a closed stream says so; else it must be told."""
-        is_closed = self.carrier.has_streams and self.tongue.is_modern
-        is_answered = exchange.answer.done() and not exchange.answer.cancelled()
-        if is_closed or is_answered or exchange.method in OPENING or self.lost is not None:
+    def _end_recording(self, pending: PendingRequest, recording: MessageRecording) -> None:
+        """Record no more for a request that is over, and nothing at all if it was the last one recorded."""
+        recording.forget(pending)
+        if all(one.request.record is None for one in self._pending.values()):
+            self._recording = None
+
+    def _close_if_unused(self) -> None:
+        """Close the transport of a lost connection once the last request on it has ended."""
+        if not self._pending and self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self.transport.close())
+
+    def _send_cancelled(self, pending: PendingRequest, why: str) -> None:
+        """Tell the server that nobody waits. On 2026-07-28 over HTTP the closed stream says so."""
+        is_closed = self.transport.has_streams and self.dialect.is_modern
+        is_answered = pending.answer.done() and not pending.answer.cancelled()
+        if is_closed or is_answered or pending.request.method in OPENING_METHODS or self.lost is not None:
             return
-        self._send(client.cancelled(exchange.id, why))
+        self._send(client.cancel_notification(pending.id, why))
 
     def _send(self, body: bytes) -> None:
-        """Send what nobody waits for; a server that is gone needs it no more."""
+        """Send a message that nobody waits for; a failure is only logged."""
+        if self._recording is not None:
+            self._recording.outgoing(body)
         try:
-            self.carrier.send(body)
+            self.transport.send(body)
         except (RunnerDied, ToolError) as error:
-            self.record.say(f"a message was not sent: {error}")
+            self.server_log.note(f"a message was not sent: {error}")
 
-    def _take(self, message: Envelope, stream: Exchange | None) -> None:
-        if message.method is UNSET:
-            self._answered(message, stream)
-        elif message.id is not UNSET:
-            self._asks(message, stream)
-        elif message.method == "notifications/progress":
-            self._progress(message.params, stream)
-        elif message.method == "notifications/message":
-            self._says(message.params, stream)
-        elif message.method == "notifications/cancelled":
-            self._withdrawn(message.params)
-        elif message.method == "notifications/elicitation/complete":
-            self._visited(client_reading.named(message.params)[1])
+    # Messages of the server, by their kind.
+
+    def _on_response(self, message: Envelope, stream: PendingRequest | None) -> None:
+        pending = self._pending.get(message.id) if type(message.id) is int else self._find_pending(message.id)
+        if message.id is None and stream is not None:
+            pending = stream  # an error that could not name its request, on that request's own stream
+        if pending is None or (stream is not None and pending is not stream) or pending.answer.done():
+            self.server_log.count_anomaly("stray_answer", f"to request {message.id}")
+        elif not (message.result or message.error):
+            self.server_log.count_anomaly("garbage", f"an answer to request {message.id} without a result")
         else:
-            self._notice(message.method, message.params)
+            pending.answer.set_result(message)
 
-    def _visited(self, page: str | None) -> None:
-        """Somebody was at a page; that may come before we know of it, or of one that nobody waits for."""
+    def _on_progress(self, params: Raw, stream: PendingRequest | None) -> None:
+        told = client_reading.read_progress(params)
+        if told is None:
+            self.server_log.count_anomaly("bad_progress", bytes(params)[:200].decode("utf-8", "replace"))
+            return
+        pending = self._pending.get(told.token) if type(told.token) is int else self._find_pending(told.token)
+        if pending is None or pending.answer.done():
+            is_old = isinstance(told.token, int) and told.token <= self._last_id
+            kind = "late_progress" if is_old else "unknown_token"
+            self.server_log.count_anomaly(kind, f"token {told.token}")
+        elif stream is not None and pending is not stream:
+            self.server_log.count_anomaly("foreign_progress", f"token {told.token}")
+        elif pending.request.listener is not None:
+            pending.request.listener.progress(told)
+
+    def _on_log(self, params: Raw, stream: PendingRequest | None) -> None:
+        """Give a log message to the request of its stream, or to the only one there is; else keep it here."""
+        said = client_reading.read_log(params)
+        if said is None:
+            self.server_log.count_anomaly("garbage", "a log message that is none")
+            return
+        listener = stream.request.listener if stream else self._only_listener()
+        if listener is not None:
+            listener.log(said)
+        else:
+            self.server_log.add_line(f"[{said.level}] {said.text}")
+            if self.on_log is not None:
+                self.on_log(said)
+
+    def _on_cancelled(self, params: Raw) -> None:
+        """Stop answering a request that the server cancels; on 2026-07-28, end a subscription it closes."""
+        named = client_reading.read_cancelled(params)
+        task = self._answering.pop(named, None) if named is not None else None
+        pending = self._find_pending(named)
+        if task is not None:
+            task.cancel()
+            return
+        if pending is None or pending.answer.done():
+            return
+        if pending.request.method == "subscriptions/listen":
+            pending.answer.set_exception(Fault(0, "the server ended the stream"))
+
+    def _on_elicitation_complete(self, page: str | None) -> None:
+        """Note that a page was visited.
+
+        The news may come before the question, or for a page nobody waits for.
+        """
         if page is None:
             return
-        if page not in self.visits and len(self.visits) >= VISITS:
+        if page not in self.visits and len(self.visits) >= MAX_VISITS:
             old = next((one for one, event in self.visits.items() if event.is_set()), None)
             if old is None:
                 return
             del self.visits[old]
         self.visits.setdefault(page, asyncio.Event()).set()
 
-    def _answered(self, message: Envelope, stream: Exchange | None) -> None:
-        exchange = self._exchange(message.id)
-        if message.id is None and stream is not None:
-            exchange = stream  # an error that could not name its request, on that request's own stream
-        if exchange is None or (stream is not None and exchange is not stream) or exchange.answer.done():
-            self.record.odd("stray_answer", f"to request {message.id}")
-        elif not (message.result or message.error):
-            self.record.odd("garbage", f"an answer to request {message.id} without a result")
-        else:
-            exchange.answer.set_result(message)
-
-    def _progress(self, params: Raw, stream: Exchange | None) -> None:
-        told = client_reading.progress(params)
-        if told is None:
-            self.record.odd("bad_progress", bytes(params)[:200].decode("utf-8", "replace"))
-            return
-        exchange = self._exchanges.get(told.token) if type(told.token) is int else self._exchange(told.token)
-        if exchange is None or exchange.answer.done():
-            is_old = isinstance(told.token, int) and told.token <= self._last
-            self.record.odd("late_progress" if is_old else "unknown_token", f"token {told.token}")
-        elif stream is not None and exchange is not stream:
-            self.record.odd("foreign_progress", f"token {told.token}")
-        elif exchange.listener is not None:
-            exchange.listener.progress(told)
-
-    def _says(self, params: Raw, stream: Exchange | None) -> None:
-        said = client_reading.said(params)
-        if said is None:
-            self.record.odd("garbage", "a log message that is none")
-            return
-        listener = stream.listener if stream else self._only()
-        if listener is not None:
-            listener.log(said)
-        else:
-            self.record.heard(f"[{said.level}] {said.text}")
-
-    def _withdrawn(self, params: Raw) -> None:
-        """The server takes back a question; on 2026-07-28, a stream of notices that we asked for."""
-        named = client_reading.withdrawn(params)
-        task = self._asked.pop(named, None) if named is not None else None
-        exchange = self._exchange(named)
-        if task is not None:
-            task.cancel()
-        elif (
-            exchange is not None and exchange.method == "subscriptions/listen" and not exchange.answer.done()
-        ):
-            exchange.answer.set_exception(Fault(0, "the server ended the stream"))
-
-    def _asks(self, message: Envelope, stream: Exchange | None) -> None:
+    def _on_request(self, message: Envelope, stream: PendingRequest | None) -> None:
+        """Answer a request of the server in a task: ask the maker of the request that it belongs to."""
         assert isinstance(message.id, int | str)
         if message.method == "ping":
-            self._send(client.reply(message.id, {}))
+            self._send(client.result_response(message.id, {}))
             return
-        if message.id in self._asked:
-            self._send(client.refusal(message.id, Fault(INVALID_REQUEST, "this id is still in use")))
+        if message.id in self._answering:
+            self._send(client.error_response(message.id, Fault(INVALID_REQUEST, "this id is still in use")))
             return
-        exchange, to = (stream, "") if stream is not None else self._asker()
-        if message.method == "roots/list" and stream is None and self._is_young():
-            exchange = None  # it would take one caller's folders for everybody's
-        if exchange is None or exchange.listener is None or self.tongue.is_modern:
-            self._refuse(message)
+        pending, to = (stream, "") if stream is not None else self._find_asker()
+        if message.method == "roots/list" and stream is None and self._is_starting_up():
+            pending = None  # the server would take the folders of one caller for those of everybody
+        if pending is None or pending.request.listener is None or self.dialect.is_modern:
+            if message.method == "roots/list" and self.list_roots is not None and not self.dialect.is_modern:
+                self.has_asked_roots = True
+                work = self._answer_roots(message.id, self.list_roots)
+                self._answering[message.id] = asyncio.get_running_loop().create_task(work)
+            else:
+                self._refuse_request(message)
             return
-        work = self._answer(message, exchange, exchange.listener, to)
-        task = self._asked[message.id] = asyncio.get_running_loop().create_task(work)
-        exchange.asking.add(task)
-        task.add_done_callback(exchange.asking.discard)
+        work = self._answer_request(message, pending.request.listener, to)
+        task = self._answering[message.id] = asyncio.get_running_loop().create_task(work)
+        pending.answer_tasks.add(task)
+        task.add_done_callback(pending.answer_tasks.discard)
 
-    async def _answer(self, message: Envelope, exchange: Exchange, listener: Listener, to: str) -> None:
+    async def _answer_request(self, message: Envelope, listener: RequestListener, to: str) -> None:
         assert isinstance(message.id, int | str)
         try:
-            wish = Wish(str(message.method), message.params)
-            asked = client_questions.question(wish, listener.key(), to)
-            body = client.reply(message.id, client_questions.answered(asked, await listener.ask(asked)))
+            asked = client.read_question(
+                InputRequest(str(message.method), message.params), listener.key(), to
+            )
+            answer = await listener.ask(asked)
+            body = client.result_response(message.id, client.answer_result(asked, answer))
         except ToolError as error:
-            body = client.refusal(message.id, client_questions.refused(error))
+            body = client.error_response(message.id, client.unanswerable_fault(error))
         except Fault as fault:
-            body = client.refusal(message.id, fault)
+            body = client.error_response(message.id, fault)
         except asyncio.CancelledError:
-            if self._asked.pop(message.id, None) is None or self.lost is not None:
-                raise  # the server itself took it back
-            self._send(client.refusal(message.id, Fault(-32800, "the call is over")))
+            if self._answering.pop(message.id, None) is None or self.lost is not None:
+                raise  # the server itself cancelled it, or is gone
+            self._send(client.error_response(message.id, Fault(-32800, "the call is over")))
             raise
-        self._asked.pop(message.id, None)
-        if exchange.tape is not None:
-            exchange.tape("out", body)
+        self._answering.pop(message.id, None)
         self._send(body)
 
-    def _is_young(self) -> bool:
-        return self.is_shared and asyncio.get_running_loop().time() - self.greeted < YOUNG_S
+    async def _answer_roots(self, request_id: Id, list_roots: ListRoots) -> None:
+        """Answer a request for roots that belongs to no request of ours."""
+        try:
+            self._send(client.result_response(request_id, {"roots": await list_roots()}))
+        finally:
+            self._answering.pop(request_id, None)
 
-    def _refuse(self, message: Envelope) -> None:
+    def _refuse_request(self, message: Envelope) -> None:
+        """Refuse a request for which there is nobody to ask. This is the only place that does so upstream."""
         assert isinstance(message.id, int | str)
-        if message.method == "roots/list" and not self.tongue.is_modern:
-            self._send(client.reply(message.id, {"roots": []}))  # asked by servers as they start
+        if message.method == "roots/list" and not self.dialect.is_modern:
+            self._send(
+                client.result_response(message.id, {"roots": []})
+            )  # servers ask for them as they start
             return
-        self.record.odd("unexpected_request", str(message.method))
-        if not (self.carrier.has_streams and self.tongue.is_modern):
-            self._send(client.refusal(message.id, Fault(METHOD_NOT_FOUND, "there is nobody to ask")))
+        self.server_log.count_anomaly("unexpected_request", str(message.method))
+        if not (self.transport.has_streams and self.dialect.is_modern):
+            self._send(client.error_response(message.id, Fault(METHOD_NOT_FOUND, "there is nobody to ask")))
 
-    def _exchange(self, named: object) -> Exchange | None:
-        """A request of ours by its id, which some servers give back as a text."""
+    def _is_starting_up(self) -> bool:
+        return self.is_shared and asyncio.get_running_loop().time() - self.greeted_at < STARTUP_S
+
+    def _find_pending(self, named: object) -> PendingRequest | None:
+        """Return a request of ours by its id, which some servers give back as a text."""
         if isinstance(named, str) and named.isascii() and named.isdigit():
             named = int(named)
-        return self._exchanges.get(named) if isinstance(named, int) else None
+        return self._pending.get(named) if isinstance(named, int) else None
 
-    def _only(self) -> Listener | None:
-        """The one call on its way, if there is only one."""
-        found = self._working()
-        return found[0].listener if len(found) == 1 else None
+    def _only_listener(self) -> RequestListener | None:
+        """Return the maker of the only request that may ask or log, None if there are several."""
+        found = self._that_may_ask()
+        return found[0].request.listener if len(found) == 1 else None
 
-    def _asker(self) -> tuple[Exchange | None, str]:
-        """Whose question it must be that came without a stream: the newest's; sure if one caller's."""
-        found = self._working()
-        callers = {one.listener.caller if one.listener else None for one in found}
+    def _find_asker(self) -> tuple[PendingRequest | None, str]:
+        """Return the request that a question without a stream most likely belongs to, and who may answer it.
+
+        The newest request is taken. Where requests of several callers wait, the operator is asked: the
+        question may be about the data of another caller.
+        """
+        found = self._that_may_ask()
+        callers = {one.request.listener.caller if one.request.listener else None for one in found}
         return (found[-1] if found else None), "" if len(callers) == 1 else "operator"
 
-    def _working(self) -> list[Exchange]:
-        return [one for one in self._exchanges.values() if one.listener or one.method in WORKING]
+    def _that_may_ask(self) -> list[PendingRequest]:
+        sent = self._pending.values()
+        return [one for one in sent if one.request.listener or one.request.method in ASKING_METHODS]
+
+
+async def negotiate(connection: McpConnection, era: str, probe_s: float = PROBE_S) -> None:
+    """Agree on a version and learn the server's capabilities; raises Fault, ToolError, RunnerDied."""
+    if era == client.VERSION_2026:
+        found = await _discover(connection)
+        if found is None:
+            raise ToolError.unavailable(f"server {connection.server_log.server} does not speak {era}")
+        _apply_greeting(connection, found, client.VERSION_2026)
+    elif era in mcp_2025.VERSIONS:
+        await _finish_handshake(connection, await _initialize(connection, era))
+    elif connection.transport.has_streams:
+        await _negotiate_over_http(connection, HTTP_PROBE_FACTOR * probe_s)
+    else:
+        await _negotiate_over_pipe(connection, probe_s)
+
+
+async def _negotiate_over_http(connection: McpConnection, probe_s: float) -> None:
+    """Ask one after the other: over HTTP a request that was given up leaves no trace."""
+    found, is_late = None, False
+    try:
+        async with asyncio.timeout(probe_s):
+            found = await _probe(connection)
+    except TimeoutError:
+        is_late = True
+    try:
+        greeting = None if found else await _initialize(connection, client.VERSION_2025)
+    except (Fault, ToolError):
+        found, greeting = await _discover(connection) if is_late else None, None
+        if found is None:
+            raise
+    if found is not None:
+        _apply_greeting(connection, found, client.VERSION_2026)
+    elif greeting is not None:
+        await _finish_handshake(connection, greeting)
+
+
+async def _negotiate_over_pipe(connection: McpConnection, probe_s: float) -> None:
+    """Ask both at once if the probe stays without an answer: the first that is answered with yes counts."""
+    probe = _start_task(_probe(connection))
+    hello: asyncio.Task[ServerDescription] | None = None
+    try:
+        await asyncio.wait({probe}, timeout=probe_s)
+        if not probe.done() or probe.result() is None:
+            hello = _start_task(_initialize(connection, client.VERSION_2025))
+            await asyncio.wait({probe, hello} if not probe.done() else {hello}, return_when="FIRST_COMPLETED")
+            if not hello.done() and probe.result() is None:
+                await asyncio.wait({hello})
+        if hello is not None and hello.done() and (greeting := await _handshake_answer(connection, hello)):
+            await _finish_handshake(connection, greeting)
+        else:
+            # The answer to the probe came late, or the server refused `initialize` because it took the probe.
+            found = await (probe if not hello or not hello.done() else _discover(connection))
+            if found is None:
+                raise ToolError.unavailable(
+                    f"server {connection.server_log.server} speaks no version of ours"
+                )
+            _apply_greeting(connection, found, client.VERSION_2026)
+    finally:
+        probe.cancel()
+        if hello is not None:
+            hello.cancel()
+
+
+async def _handshake_answer(
+    connection: McpConnection, hello: "asyncio.Task[ServerDescription]"
+) -> ServerDescription | None:
+    """Return the answer to `initialize`; None if the server says that it speaks only 2026-07-28."""
+    try:
+        return await hello
+    except Fault as fault:
+        if fault.code != mcp_2026.UNSUPPORTED_VERSION:
+            raise
+        connection.server_log.note("it refuses the handshake, and is asked for its versions again")
+        return None
+
+
+async def _probe(connection: McpConnection, is_again: bool = False) -> ServerDescription | None:
+    """Ask whether the server speaks 2026-07-28; None for all but a clear yes. Raises if it needs a login."""
+    try:
+        return await _discover(connection)
+    except Fault as fault:
+        if fault.code != mcp_2026.UNSUPPORTED_VERSION or not isinstance(fault.data, dict):
+            return None
+        supported = {str(version) for version in fault.data.get("supported") or ()}
+        if client.VERSION_2026 in supported and not is_again:
+            return await _probe(connection, is_again=True)
+        if supported and not supported & {*mcp_2025.VERSIONS, client.VERSION_2026}:
+            raise
+    except ToolError as error:
+        if error.category == "auth":
+            raise
+    return None
+
+
+async def _discover(connection: McpConnection) -> ServerDescription | None:
+    connection.use_dialect(replace(connection.dialect, version=client.VERSION_2026))
+    found = client_reading.read_server_description(await connection.request(Request("server/discover")))
+    return found if found is not None and client.VERSION_2026 in found.versions else None
+
+
+async def _initialize(connection: McpConnection, version: str) -> ServerDescription:
+    connection.use_dialect(replace(connection.dialect, version=version))
+    found = client_reading.read_server_description(await connection.request(Request("initialize")))
+    if found is None or found.version not in mcp_2025.VERSIONS:
+        spoken = found.version if found else "nothing that could be read"
+        raise ToolError.unavailable(
+            f"server {connection.server_log.server} answered initialize with {spoken!r}"
+        )
+    return found
+
+
+async def _finish_handshake(connection: McpConnection, found: ServerDescription) -> None:
+    _apply_greeting(connection, found, found.version)
+    await connection.transport.tell(client.notification("notifications/initialized"))
+    connection.transport.listen()
+
+
+def _apply_greeting(connection: McpConnection, found: ServerDescription, version: str) -> None:
+    connection.use_dialect(replace(connection.dialect, version=version))
+    connection.greeted_at = asyncio.get_running_loop().time()
+    connection.capabilities = found.capabilities
+    connection.info = found.server
+    connection.instructions = found.instructions or ""
+
+
+def _start_task(work: "Coroutine[Any, Any, Any]") -> "asyncio.Task[Any]":
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(_retrieve_exception)
+    return task
+
+
+def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
+    with suppress(asyncio.CancelledError):
+        task.exception()

@@ -1,18 +1,18 @@
-// What runs now: every call as a bubble, with the calls below it.
+// The view of live calls: a card for each call, with the calls below it.
 
-import { bubble } from "../bubble.js";
-import { each, h } from "../dom.js";
-import { empty, kindOf, wordOf } from "../parts.js";
-import { having, route } from "../router.js";
-import { computed, ending } from "../signal.js";
-import { store } from "../store.js";
-import { exactly } from "../time.js";
+import { callCard } from "../components/call_card.js";
+import { each, h } from "../lib/dom.js";
+import { emptyMessage, statusLabel, statusOf } from "../components/status.js";
+import { withQuery, route } from "../lib/router.js";
+import { computed, onCleanup } from "../lib/signal.js";
+import { store } from "../lib/store.js";
+import { preciseNow } from "../lib/time.js";
 
 export const title = "Live";
 
-const STILL_S = 10; // a pointer that has not moved for so long points at nothing
-const QUIET = "Nothing runs now. A call shows up here as soon as an agent makes one.";
-const UNUSED = "No call is in this state now.";
+const POINTER_IDLE_S = 10; // a pointer that does not move for so long is ignored
+const NO_CALLS = "Nothing runs now. A call shows up here as soon as an agent makes one.";
+const NO_MATCH = "No call is in this state now.";
 const GROUPS = ["", "waiting", "running", "stalled", "hindered", "queued", "cancelling", "ended"];
 
 /** @returns {HTMLElement} */
@@ -22,23 +22,24 @@ export function view() {
   const list = (/** @type {string} */ group) => (group ? (groups().get(group) ?? []) : store.roots());
   const isReady = () => store.about().ready;
   const shown = computed(() => list(wanted()));
-  // What has ended goes only when nobody points here; what arrives comes last, and so moves nothing.
-  const hold = (/** @type {number} */ until) => () => void (store.heldUntil = until && exactly() + until);
-  ending(hold(0));
+  // Ended calls are removed only while the pointer is elsewhere. New calls come last, and so move nothing.
+  const hold = (/** @type {number} */ until) => () => void (store.pointerHeldUntil = until && preciseNow() + until);
+  onCleanup(hold(0));
   const chip = (/** @type {string} */ group) => {
-    const [isHere, count] = [() => wanted() === group, () => list(group).length];
-    const about = { href: () => having({ state: group }), "aria-current": () => isHere() && "true" };
+    const isHere = () => wanted() === group;
+    const count = () => list(group).length;
+    const about = { href: () => withQuery({ state: group }), "aria-current": () => isHere() && "true" };
     const shown = () => !group || isHere() || count();
-    return h("a.chip", { "data-kind": group || "all", shown, ...about }, h("b", count), ` ${nameOf(group)}`);
+    return h("a.chip", { "data-kind": group || "all", shown, ...about }, h("b", count), ` ${groupLabel(group)}`);
   };
   const chips = h("nav.chips", { "aria-label": "Which calls" }, ...GROUPS.map(chip));
-  const holding = { onpointermove: hold(STILL_S), onpointerleave: hold(0) };
-  const none = empty(isReady, shown, () => [wanted() ? UNUSED : QUIET]);
-  return h("section", chips, none, h("ul.bubbles", holding, each(shown, "id", bubble)));
+  const holding = { onpointermove: hold(POINTER_IDLE_S), onpointerleave: hold(0) };
+  const none = emptyMessage(isReady, shown, () => [wanted() ? NO_MATCH : NO_CALLS]);
+  return h("section", chips, none, h("ul.call-cards", holding, each(shown, "id", callCard)));
 }
 
-/** What a call does, or that it has ended. @param {Entry} entry */
-const groupOf = ({ call }) => (call().state === "finished" ? "ended" : kindOf(call()));
+/** The group of a call: its status, or "ended". @param {Entry} entry */
+const groupOf = ({ call }) => (call().state === "finished" ? "ended" : statusOf(call()));
 
 /** @param {string} group */
-const nameOf = (group) => ({ "": "all", waiting: "waiting for you" })[group] ?? wordOf(group);
+const groupLabel = (group) => ({ "": "all", waiting: "waiting for you" })[group] ?? statusLabel(group);

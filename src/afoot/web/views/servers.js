@@ -1,76 +1,107 @@
-// The servers behind the gateway: how they are, what they said, connected anew, logged in.
+// The view of the servers behind the gateway: state, logs, reload, login; and of the callers.
 
-import { post } from "../api.js";
-import { action } from "../control.js";
-import { each, h } from "../dom.js";
-import { loaded, trouble } from "../load.js";
-import { empty, lasted, listed, many, visible, when } from "../parts.js";
-import { places } from "../places.js";
-import { go, having, route } from "../router.js";
-import { computed, signal } from "../signal.js";
-import { link } from "../value.js";
+import { post } from "../lib/api.js";
+import { actionButton } from "../components/controls.js";
+import { each, h } from "../lib/dom.js";
+import { resource, errorMessage } from "../lib/resource.js";
+import { emptyMessage } from "../components/status.js";
+import { formatDuration, formatTime, joinNonEmpty, plural, safeText } from "../lib/format.js";
+import { statusList } from "../components/status_list.js";
+import { navigate, withQuery, route } from "../lib/router.js";
+import { computed, signal } from "../lib/signal.js";
+import { externalLink } from "../components/content.js";
 
 export const title = "Servers";
 
-const EVERY_S = 3;
+const REFRESH_S = 3;
 const HINT = "No server is behind this gateway. Name one in afoot.toml, or serve it: ";
 
 /** @returns {HTMLElement} */
 export function view() {
-  const { value, problem, again } = loaded(() => "/api/servers", { everyS: EVERY_S });
-  const { value: callers } = loaded(() => "/api/callers", { everyS: EVERY_S });
+  const { value, problem, refetch } = resource(() => "/api/servers", { everyS: REFRESH_S });
+  const { value: callers } = resource(() => "/api/callers", { everyS: REFRESH_S });
   const servers = () => /** @type {ServerView[]} */ (value()?.servers ?? []);
   const problems = () => /** @type {string[]} */ (value()?.problems ?? []);
-  const wrong = (/** @type {string} */ text) => h("li", visible(text));
+  const wrong = (/** @type {string} */ text) => h("li", safeText(text));
   const more = (/** @type {ServerView} */ { name }, /** @type {() => ServerView} */ now) => {
     const path = `/api/servers/${encodeURIComponent(name)}`;
-    return [buttons(name, path, again), login(path, now), logs(name, path)];
+    return [serverButtons(name, path, refetch), loginRow(path, now), logPanel(name, path)];
   };
   return h(
     "section",
-    trouble(problem),
+    errorMessage(problem),
     h("ul.problem", each(problems, String, wrong)),
-    empty(value, servers, () => [HINT, h("code", "afoot serve mcp.json")]),
-    places("", servers, describe, more),
-    places("Callers", () => /** @type {CallerView[]} */ (callers()?.callers ?? []), caller),
+    emptyMessage(value, servers, () => [HINT, h("code", "afoot serve mcp.json")]),
+    statusList("", servers, serverItem, more),
+    statusList("Callers", () => /** @type {CallerView[]} */ (callers()?.callers ?? []), callerItem),
   );
 }
 
-/** Who calls, and what it has used of its quota. @param {CallerView} one */
-function caller({ caller: name, live, queued, refused, last_refused: last, calls, cpu_s: cpu, quota: most, free_at }) {
-  const about = listed(
-    most?.calls && `${calls} of ${many(most.calls, "call")} in ${lasted(most.per_s)}`,
-    most?.cpu_s && `${lasted(cpu)} of ${lasted(most.cpu_s)} of processor time in ${lasted(most.per_s)}`,
+/** A caller, and the used part of its quota. @param {CallerView} one */
+function callerItem({
+  caller: name,
+  live,
+  queued,
+  refused,
+  last_refused: last,
+  calls,
+  cpu_s: cpu,
+  quota: most,
+  free_at,
+}) {
+  const about = joinNonEmpty(
+    most?.calls && `${calls} of ${plural(most.calls, "call")} in ${formatDuration(most.per_s)}`,
+    most?.cpu_s &&
+      `${formatDuration(cpu)} of ${formatDuration(most.cpu_s)} of processor time in ${formatDuration(most.per_s)}`,
     most?.concurrent && `${live} of ${most.concurrent} at once`,
   );
   const isFull = free_at || (most?.concurrent && live >= most.concurrent);
-  const told = last && `${many(refused, "call")} refused, the last ${when(last.at)}: over ${last.limit}`;
-  const why = listed(free_at && `free again ${when(free_at)}`, told);
-  const count = listed(many(live, "call"), queued && `${queued} queued`);
+  const told = last && `${plural(refused, "call")} refused, the last ${formatTime(last.at)}: over ${last.limit}`;
+  const why = joinNonEmpty(free_at && `free again ${formatTime(free_at)}`, told);
+  const count = joinNonEmpty(plural(live, "call"), queued && `${queued} queued`);
   return { key: name, name, about, state: isFull ? "at its quota" : "ready", why, count };
 }
 
 /** @param {ServerView} server */
-function describe({ name, state, error: why, transport, target, era, version, pid, origin, lasting, counted, ...has }) {
-  const [from, says] = [lasting ? `from ${origin}` : origin, version && `says it is ${version}`];
+function serverItem({
+  name,
+  state,
+  error: why,
+  transport,
+  target,
+  era,
+  version,
+  pid,
+  origin,
+  lasting,
+  counted,
+  ...has
+}) {
+  const from = lasting ? `from ${origin}` : origin;
+  const says = version && `says it is ${version}`;
   const odd = Object.entries(counted ?? {}).map(([what, times]) => `${what}: ${times}`);
-  const about = listed(`${transport} ${target}`, era && `speaks ${era}`, says, pid && `pid ${pid}`, from, ...odd);
-  const some = ["resource", "prompt"].map((what) => has[`${what}s`] > 0 && many(has[`${what}s`], what));
-  const count = listed(many(has.tools, "tool"), ...some, has.in_use && `${has.in_use} in use`);
+  const about = joinNonEmpty(`${transport} ${target}`, era && `speaks ${era}`, says, pid && `pid ${pid}`, from, ...odd);
+  const some = ["resource", "prompt"].map((what) => has[`${what}s`] > 0 && plural(has[`${what}s`], what));
+  const count = joinNonEmpty(plural(has.tools, "tool"), ...some, has.in_use && `${has.in_use} in use`);
   return { key: name, name, about, state, why, count };
 }
 
-/** @param {string} name @param {string} path @param {() => unknown} again */
-function buttons(name, path, again) {
-  const [isOpen, of] = [() => route().query.logs === name, ` ${visible(name, 100)}`];
-  const onclick = () => go(having({ logs: isOpen() ? null : name }), { replace: true });
-  const reload = () => post(`${path}/reload`).finally(again);
+/** @param {string} name @param {string} path @param {() => unknown} refetch */
+function serverButtons(name, path, refetch) {
+  const isOpen = () => route().query.logs === name;
+  const of = ` ${safeText(name, 100)}`;
+  const onclick = () => navigate(withQuery({ logs: isOpen() ? null : name }), { replace: true });
+  const reload = () => post(`${path}/reload`).finally(refetch);
   const about = { onclick, "aria-expanded": () => String(isOpen()), "aria-label": `Logs${of}` };
-  return h("div.push", h("button", about, "Logs"), action("Reload", reload, { "aria-label": `Reload${of}` }));
+  return h("div.push", h("button", about, "Logs"), actionButton("Reload", reload, { "aria-label": `Reload${of}` }));
 }
 
-/** Whether it wants a login, and the way to one. @param {string} path @param {() => ServerView} now */
-function login(path, now) {
+/**
+ * Whether a server needs a login, and the link to it.
+ * @param {string} path
+ * @param {() => ServerView} now
+ */
+function loginRow(path, now) {
   const url = signal("");
   const begin = async () => {
     const begun = await post(`${path}/login`);
@@ -78,22 +109,22 @@ function login(path, now) {
     if (begun.error) throw new Error(begun.error);
   };
   const isNeeded = () => now().login === "needed";
-  const way = () => (url() ? h("span", "Open on the gateway's machine: ", link(url(), "log in")) : null);
+  const loginLink = () => (url() ? h("span", "Open on the gateway's machine: ", externalLink(url(), "log in")) : null);
   const state = h("span", () => (isNeeded() ? "It wants a login." : "Logged in."));
-  const more = h("span.row", { shown: isNeeded }, action("Log in", begin), way);
+  const more = h("span.row", { shown: isNeeded }, actionButton("Log in", begin), loginLink);
   return h("div.wide.row", { shown: () => now().login }, state, more);
 }
 
 /** @param {string} name @param {string} path */
-function logs(name, path) {
+function logPanel(name, path) {
   const open = computed(() => (route().query.logs === name ? [path] : []));
-  return h("div.wide", each(open, String, lines));
+  return h("div.wide", each(open, String, logLines));
 }
 
 /** @param {string} path */
-function lines(path) {
-  const { value, problem } = loaded(() => `${path}/logs?limit=200`, { everyS: EVERY_S });
-  const line = (/** @type {{at: number, text: string}} */ { at, text }) => `${when(at)}  ${visible(text)}`;
+function logLines(path) {
+  const { value, problem } = resource(() => `${path}/logs?limit=200`, { everyS: REFRESH_S });
+  const line = (/** @type {{at: number, text: string}} */ { at, text }) => `${formatTime(at)}  ${safeText(text)}`;
   const text = () => problem() || (value()?.lines ?? []).map(line).join("\n") || "It has said nothing.";
   return h("pre", { tabindex: "0", role: "region", "aria-label": "Logs" }, () => (value() ? text() : "Looking …"));
 }

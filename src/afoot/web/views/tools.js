@@ -1,18 +1,19 @@
-// All tools on offer, by their servers.
+// The view of all tools, grouped by server.
 
-import { each, h } from "../dom.js";
-import { loaded, trouble } from "../load.js";
-import { empty, search, visible } from "../parts.js";
-import { route, toolAt } from "../router.js";
-import { computed } from "../signal.js";
+import { each, h } from "../lib/dom.js";
+import { resource, errorMessage } from "../lib/resource.js";
+import { emptyMessage, searchField } from "../components/status.js";
+import { safeText } from "../lib/format.js";
+import { route, toolPath } from "../lib/router.js";
+import { computed } from "../lib/signal.js";
 
 export const title = "Tools";
 
-const EVERY_S = 10;
+const REFRESH_S = 10;
 
 /** @returns {HTMLElement} */
 export function view() {
-  const { value, problem } = loaded(() => "/api/tools", { everyS: EVERY_S });
+  const { value, problem } = resource(() => "/api/tools", { everyS: REFRESH_S });
   const wanted = () => (route().query.q ?? "").toLowerCase();
   const fits = (/** @type {ToolView} */ { name, server, title, description }) =>
     [name, server, title, description].some((text) => text?.toLowerCase().includes(wanted()));
@@ -20,17 +21,17 @@ export function view() {
   const groups = computed(() => [...Map.groupBy(found(), (tool) => tool.server)]);
   const all = () => ["No tool fits. ", h("a", { href: "/tools" }, "See all tools")];
   const none = () => ["No tool is on offer. Serve some: ", h("code", "afoot serve tools.py")];
-  const nothing = empty(value, found, () => (wanted() ? all() : none()));
-  const field = h("p.row.filters", search("Search tools"));
-  return h("section", field, trouble(problem), nothing, each(groups, JSON.stringify, group));
+  const nothing = emptyMessage(value, found, () => (wanted() ? all() : none()));
+  const field = h("p.row.filters", searchField("Search tools"));
+  return h("section", field, errorMessage(problem), nothing, each(groups, JSON.stringify, toolGroup));
 }
 
 /** @param {[string, ToolView[]]} group */
-function group([server, tools]) {
+function toolGroup([server, tools]) {
   const items = tools.map(({ name, description, title, approval }) => {
-    const what = visible((description || title || "").split("\n")[0], 300);
+    const what = safeText((description || title || "").split("\n")[0], 300);
     const asks = approval === "ask" && h("span.aside", "asks first");
-    return h("li", h("a", { href: toolAt(name) }, visible(name, 200)), h("span.soft", what), asks);
+    return h("li", h("a", { href: toolPath(name) }, safeText(name, 200)), h("span.soft", what), asks);
   });
-  return h("div.sheet", h("h2", visible(server, 100)), h("ul.lines", ...items));
+  return h("div.sheet", h("h2", safeText(server, 100)), h("ul.lines", ...items));
 }

@@ -1,1 +1,1 @@
-"""Browsers without an extension: their pages' tools over the DevTools protocol (B5)."""
+"""Tools of pages in a browser without the extension, over the Chrome DevTools Protocol (B5)."""

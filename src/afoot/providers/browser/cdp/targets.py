@@ -1,7 +1,11 @@
-"""Attaching to every tab and frame of a browser, and telling which there are (B5)."""
+"""Targets attaches to every tab and frame of a browser, and reports the list of tabs (B5).
+
+WorldTracker follows execution contexts in attached sessions: it starts plugins in new documents, and closes
+page contexts with the reason why their document went (B6).
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -9,117 +13,268 @@ import msgspec
 from msgspec import Struct
 
 from afoot.providers.browser.cdp import events
-from afoot.providers.browser.cdp.connection import Connection, Message, Refusal
-from afoot.providers.browser.cdp.rooms import Rooms, Tell
-from afoot.providers.browser.cdp.session import Session
-from afoot.providers.browser.cdp.setup import WEB, Setup
-from afoot.providers.browser.cdp.speech import Speech
-from afoot.providers.browser.cdp.worlds import Worlds
-from afoot.wire.link import TabList
-from afoot.wire.room import Tab
+from afoot.providers.browser.cdp.connection import CdpConnection, CdpMessage, CommandError
+from afoot.providers.browser.cdp.contexts import CdpContexts, InjectedContext, OnFrame
+from afoot.providers.browser.cdp.events import NAVIGATION_REASONS, CdpSession
+from afoot.providers.browser.cdp.injection import WEB_SCHEMES, BindingListener, Injector
+from afoot.providers.browser.plugin import covers_url
+from afoot.wire.extension import TabList
+from afoot.wire.page import PluginBundle, Tab
 
-SETTLED_S = 3.0
-LISTED_S = 0.05  # changes of tabs are gathered for so long
-CONSOLE = 500  # lines of consoles whose objects the browser keeps for us
-PAGES = [{"type": "page"}]
-CLOSED = "closed to extensions"  # pages of the browser itself
-OWN = ("devtools://", "chrome-extension://")  # no tabs to a person
+ATTACH_S = 3.0
+TAB_LIST_DELAY_S = 0.05  # changes of tabs are collected for this time
+CONSOLE_ENTRIES = 500  # after so many, the browser is told to free them
+PAGE_FILTER = [{"type": "page"}]
+CLOSED_TO_EXTENSIONS = "closed to extensions"  # pages of the browser itself
+HIDDEN_SCHEMES = ("devtools://", "chrome-extension://")  # pages that no person calls a tab
+BFCACHE_RESTORE = "BackForwardCacheRestore"
+REASON_WAIT_S = 0.05  # the reason may come this long after the end of an execution context
 
-Inner = Callable[[Session, Any], None]
+OnSessionEvent = Callable[[CdpSession, Any], None]
 
 
-class Parts(Struct, frozen=True):
-    """What a connection is put together from."""
+class WorldTracker:
+    """Follows the worlds of all sessions, and closes page contexts with the right reason."""
 
-    setup: Setup
-    rooms: Rooms
-    speech: Speech
-    worlds: Worlds
-    tell: Tell
+    def __init__(self, injector: Injector, contexts: CdpContexts, binding_listener: BindingListener) -> None:
+        self._injector = injector
+        self._contexts = contexts
+        self._binding_listener = binding_listener
+        self.plugins: dict[str, PluginBundle] = {}  # the current ones, by the name of their world
+
+    def on_context_created(self, session: CdpSession, event: events.ContextCreatedEvent) -> None:
+        """Runtime.executionContextCreated: run a plugin's code if this is its world."""
+        world = event.context
+        session.worlds[world.id] = world
+        bundle = self.plugins.get(world.name)
+        if bundle is not None and session.is_top(world.aux_data.frame_id):
+            self._injector.run_plugin(session, world, bundle)
+
+    def on_context_destroyed(self, session: CdpSession, event: events.ContextDestroyedEvent) -> None:
+        """Runtime.executionContextDestroyed: a frame was removed, or has another document."""
+        world = session.worlds.pop(event.execution_context_id, None)
+        context = self._contexts.find(world) if world is not None else None
+        if context is not None:
+            self.close_context(context, session.end_reason(context.frame))
+
+    def on_contexts_cleared(self, session: CdpSession) -> None:
+        """Runtime.executionContextsCleared: the whole document is gone, with the frames of this process."""
+        session.worlds.clear()
+        for context in self._contexts.in_session(session):
+            self.close_context(context, session.end_reason(context.frame) or "navigated")
+
+    def on_target_crashed(self, session: CdpSession) -> None:
+        """Inspector.targetCrashed."""
+        session.is_crashed = True
+        session.worlds.clear()
+        for context in self._contexts.in_session(session):
+            self.close_context(context, "crashed")
+
+    def close_context(self, context: InjectedContext, why: str) -> None:
+        """Close a page context; without a reason, a moment later: it may be that the whole tab closes."""
+        if why:
+            self._contexts.close(context, why)
+        else:
+            asyncio.get_running_loop().call_later(REASON_WAIT_S, self._close_unexplained, context)
+
+    def _close_unexplained(self, context: InjectedContext) -> None:
+        is_top = context.session.is_top(context.frame)
+        why = context.session.end_reason(context.frame) or ("navigated" if is_top else "removed")
+        self._contexts.close(context, why)
+
+    def on_frame_started_navigating(
+        self, session: CdpSession, event: events.FrameStartedNavigatingEvent
+    ) -> None:
+        """Page.frameStartedNavigating: note why the document of a frame goes, if it does."""
+        why = NAVIGATION_REASONS.get(event.navigation_type)
+        if why is not None:
+            session.leaving[event.frame_id] = why
+
+    def on_frame_navigated(self, session: CdpSession, event: events.FrameNavigatedEvent) -> None:
+        """Page.frameNavigated: a frame has another document."""
+        frame = event.frame
+        session.clear_leaving(frame.id)
+        session.urls[frame.id] = frame.address
+        self._greet_relays(session, frame.id, was_cached=event.type == BFCACHE_RESTORE)
+        if frame.id == session.target:
+            session.why = ""
+            session.title = ""
+            session.is_crashed = False
+            self.start_plugins(session, self.plugins.values())
+
+    def _greet_relays(self, session: CdpSession, frame: str, *, was_cached: bool) -> None:
+        """Greet relays that still run: a document is back from the cache, or a window has another one."""
+        for world in session.worlds_named(*self._injector.names.relays):
+            if world.aux_data.frame_id == frame:
+                context = self._contexts.find(world)
+                if context is not None and not was_cached:
+                    self._contexts.close(context, "navigated")
+                self._contexts.post(session, world, "hello", {})
+
+    def on_navigated_within_document(
+        self, session: CdpSession, event: events.NavigatedWithinDocumentEvent
+    ) -> None:
+        """Page.navigatedWithinDocument: the document stays (pushState), but a plugin may match now."""
+        session.urls[event.frame_id] = event.url
+        if event.frame_id == session.target:
+            self.start_plugins(session, self.plugins.values())
+
+    def on_frame_detached(self, session: CdpSession, event: events.FrameDetachedEvent) -> None:
+        """Page.frameDetached: the frame was removed, or its next document is in another process."""
+        session.urls.pop(event.frame_id, None)
+        for context in self._contexts.in_session(session):
+            if context.frame == event.frame_id and event.reason == "swap":
+                self.close_context(context, "navigated")
+
+    def on_frame_stopped_loading(self, session: CdpSession, event: events.FrameStoppedLoadingEvent) -> None:
+        """Page.frameStoppedLoading: a navigation came to nothing, or we missed the start of a document."""
+        frame = event.frame_id
+        session.clear_leaving(frame)
+        is_web = session.url(frame).startswith(WEB_SCHEMES)
+        if is_web and not session.has_world(frame, *self._injector.names.relays):
+            self._binding_listener.spawn(self._injector.start_late_relay(session, frame))
+
+    def set_plugins(self, bundles: Iterable[PluginBundle], sessions: Iterable[CdpSession]) -> None:
+        """Run these plugins and no others, also in open documents."""
+        before = self.plugins
+        self.plugins = {self._injector.names.plugin(one): one for one in bundles}
+        open_worlds = {
+            context.world.name for context in self._contexts.all()
+        }  # includes old code that finishes its runs
+        old = {name: bundle for name, bundle in self._binding_listener.plugins.items() if name in open_worlds}
+        self._binding_listener.plugins = {**old, **self.plugins}
+        added = [bundle for name, bundle in self.plugins.items() if name not in before]
+        for session in sessions:
+            for bundle in added:
+                self._injector.add_binding(session, self._injector.names.plugin(bundle))
+            self.start_plugins(session, added)
+        for context in self._contexts.all():
+            if context.key:
+                is_current = context.world.name in self.plugins
+                self._contexts.send(context.info.id, "revive" if is_current else "retire", {})
+
+    def start_plugins(self, session: CdpSession, bundles: Iterable[PluginBundle]) -> None:
+        """Start plugins whose patterns match the tab's address; they never run in frames."""
+        top = session.target
+        if session.parent is not None:
+            return
+        for bundle in bundles:
+            if not covers_url(bundle.matches, bundle.excludes, session.url(top)):
+                continue
+            worlds = list(session.worlds_named(self._injector.names.plugin(bundle)))
+            if not worlds:
+                self._injector.create_plugin_world(session, top, bundle)
+            for world in worlds:
+                if self._contexts.find(world) is None:  # it was retired here; its code may run again
+                    self._injector.run_plugin(session, world, bundle)
+
+
+class ConnectionParts(Struct, frozen=True):
+    """The objects that one connection consists of."""
+
+    injector: Injector
+    contexts: CdpContexts
+    binding_listener: BindingListener
+    worlds: WorldTracker
+    on_frame: OnFrame
 
 
 class Targets:
     """The tabs and frames of one connection."""
 
-    def __init__(self, connection: Connection, parts: Parts) -> None:
-        self._connection, self._tell = connection, parts.tell
-        self._setup, self.worlds, self._rooms = parts.setup, parts.worlds, parts.rooms
-        self._sessions: dict[str, Session] = {}
-        self._infos: dict[str, events.Info] = {}
+    def __init__(self, connection: CdpConnection, parts: ConnectionParts) -> None:
+        self._connection = connection
+        self._on_frame = parts.on_frame
+        self._injector = parts.injector
+        self.worlds = parts.worlds
+        self._contexts = parts.contexts
+        self._sessions: dict[str, CdpSession] = {}
+        self._infos: dict[str, events.TargetInfo] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._listing: asyncio.TimerHandle | None = None
         self._lines = 0
-        speech, worlds = parts.speech, parts.worlds
-        speech.spawn, speech.changed = self._spawn, self._list_soon
-        self._outer: dict[str, tuple[type, Callable[[str, Any], None]]] = {
-            "Target.targetCreated": (events.InfoChanged, self._informed),
-            "Target.targetInfoChanged": (events.InfoChanged, self._informed),
-            "Target.targetDestroyed": (events.Destroyed, self._destroyed),
-            "Target.attachedToTarget": (events.Attached, self._attached),
-            "Target.detachedFromTarget": (events.Detached, self._detached),
+        self._knows_open_tabs = False
+        binding_listener, worlds = parts.binding_listener, parts.worlds
+        binding_listener.spawn = self._spawn
+        binding_listener.changed = self._schedule_tab_list
+        self._browser_events: dict[str, tuple[type, Callable[[str, Any], None]]] = {
+            "Target.targetCreated": (events.TargetInfoEvent, self._on_target_info),
+            "Target.targetInfoChanged": (events.TargetInfoEvent, self._on_target_info),
+            "Target.targetDestroyed": (events.TargetDestroyedEvent, self._on_target_destroyed),
+            "Target.attachedToTarget": (events.AttachedToTargetEvent, self._on_attached),
+            "Target.detachedFromTarget": (events.DetachedFromTargetEvent, self._on_detached),
         }
-        self._inner: dict[str, tuple[type, Inner]] = {
-            "Runtime.bindingCalled": (events.Called, speech.hear),
-            "Runtime.executionContextCreated": (events.WorldMade, worlds.made),
-            "Runtime.executionContextDestroyed": (events.WorldGone, worlds.gone),
-            "Page.frameStartedNavigating": (events.Navigating, worlds.navigating),
-            "Page.frameNavigated": (events.Navigated, worlds.navigated),
-            "Page.navigatedWithinDocument": (events.NavigatedWithin, worlds.moved),
-            "Page.frameDetached": (events.FrameGone, worlds.removed),
-            "Page.frameStoppedLoading": (events.Rested, worlds.rested),
+        self._session_events: dict[str, tuple[type, OnSessionEvent]] = {
+            "Runtime.bindingCalled": (events.BindingCalledEvent, binding_listener.on_binding_called),
+            "Runtime.executionContextCreated": (events.ContextCreatedEvent, worlds.on_context_created),
+            "Runtime.executionContextDestroyed": (events.ContextDestroyedEvent, worlds.on_context_destroyed),
+            "Page.frameStartedNavigating": (
+                events.FrameStartedNavigatingEvent,
+                worlds.on_frame_started_navigating,
+            ),
+            "Page.frameNavigated": (events.FrameNavigatedEvent, worlds.on_frame_navigated),
+            "Page.navigatedWithinDocument": (
+                events.NavigatedWithinDocumentEvent,
+                worlds.on_navigated_within_document,
+            ),
+            "Page.frameDetached": (events.FrameDetachedEvent, worlds.on_frame_detached),
+            "Page.frameStoppedLoading": (events.FrameStoppedLoadingEvent, worlds.on_frame_stopped_loading),
         }
 
-    def hear(self, message: Message) -> None:
-        """Take an event; raises msgspec.DecodeError."""
-        outer = self._outer.get(message.method)
-        if outer is not None:
-            outer[1](message.session, events.read(outer[0], message.params))
+    def on_event(self, message: CdpMessage) -> None:
+        """Handle an event; raises msgspec.DecodeError."""
+        browser_event = self._browser_events.get(message.method)
+        if browser_event is not None:
+            kind, handle = browser_event
+            handle(message.session, events.decode_params(kind, message.params))
             return
         session = self._sessions.get(message.session)
         if session is None:
             return
-        inner = self._inner.get(message.method)
-        if inner is not None:
-            inner[1](session, events.read(inner[0], message.params))
+        session_event = self._session_events.get(message.method)
+        if session_event is not None:
+            kind, handle_in_session = session_event
+            handle_in_session(session, events.decode_params(kind, message.params))
         elif message.method == "Runtime.executionContextsCleared":
-            self.worlds.cleared(session)
+            self.worlds.on_contexts_cleared(session)
         elif message.method == "Inspector.targetCrashed":
-            self.worlds.crashed(session)
-            self._list_soon()
+            self.worlds.on_target_crashed(session)
+            self._schedule_tab_list()
         elif message.method == "Runtime.consoleAPICalled":
-            self._forget(session)
+            self._discard_console(session)
 
-    async def begin(self) -> None:
-        """Attach to what is there, and to all that comes."""
-        follow = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, "filter": PAGES}
+    async def attach(self) -> None:
+        """Attach to all tabs, also to future ones."""
+        follow = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, "filter": PAGE_FILTER}
         await self._connection.call("Target.setAutoAttach", follow)
+        self._knows_open_tabs = True
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=SETTLED_S)  # a tab may hang
+            await asyncio.wait(self._tasks, timeout=ATTACH_S)  # a tab may hang
 
     async def discover(self) -> list[Tab]:
-        """Every tab that is there."""
-        await self._connection.call("Target.setDiscoverTargets", {"discover": True, "filter": PAGES})
+        """Ask for all tabs, and list them."""
+        await self._connection.call("Target.setDiscoverTargets", {"discover": True, "filter": PAGE_FILTER})
         return self.tabs()
 
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[CdpSession]:
         """Every tab and frame that we are attached to."""
         return list(self._sessions.values())
 
-    def page(self, tab: str) -> Session | None:
+    def page(self, tab: str) -> CdpSession | None:
         """The session of a tab."""
         return next((one for one in self.sessions() if one.parent is None and one.target == tab), None)
 
     def tabs(self) -> list[Tab]:
-        """Every tab, as a person sees it."""
-        return [self._tab(info) for info in self._infos.values() if not info.url.startswith(OWN)]
+        """Every tab that a person would call so."""
+        return [self._tab(info) for info in self._infos.values() if not info.url.startswith(HIDDEN_SCHEMES)]
 
     def reload(self, tab: str) -> bool:
-        """Load a tab anew; False if it is not there."""
+        """Reload a tab; False if it is not there."""
         page = self.page(tab)
         return page is not None and self._connection.post("Page.reload", session=page.id)
 
-    async def end(self) -> None:
-        """Stop everything that was begun."""
+    async def close(self) -> None:
+        """Cancel the timer and all tasks."""
         if self._listing is not None:
             self._listing.cancel()
         for task in self._tasks:
@@ -129,51 +284,52 @@ class Targets:
 
     # Targets come and go.
 
-    def _informed(self, _: str, event: events.InfoChanged) -> None:
+    def _on_target_info(self, _: str, event: events.TargetInfoEvent) -> None:
         info = event.target_info
         if info.type != "page":
             return
         self._infos[info.target_id] = info
-        self._list_soon()
+        self._schedule_tab_list()
 
-    def _destroyed(self, _: str, event: events.Destroyed) -> None:
+    def _on_target_destroyed(self, _: str, event: events.TargetDestroyedEvent) -> None:
         if self._infos.pop(event.target_id, None) is not None:
-            self._list_soon()
+            self._schedule_tab_list()
 
-    def _attached(self, parent: str, event: events.Attached) -> None:
+    def _on_attached(self, parent: str, event: events.AttachedToTargetEvent) -> None:
         info = event.target_info
         above = self._sessions.get(parent)
-        session = Session(event.session_id, info.target_id, above)
-        session.hint = info.url
+        session = CdpSession(event.session_id, info.target_id, above)
+        session.pending_url = info.url
+        session.may_reload = self._knows_open_tabs and above is None
         self._sessions[session.id] = session
-        self._spawn(self._greet(session))
+        self._spawn(self._prepare(session))
 
-    async def _greet(self, session: Session) -> None:
-        await self._setup.greet(session, self.worlds.plugins.values())
-        await self._setup.learn(session)
-        await self._setup.come_late(session, self._rooms)
-        self.worlds.visit(session, self.worlds.plugins.values())
-        self._list_soon()
+    async def _prepare(self, session: CdpSession) -> None:
+        await self._injector.prepare(session, self.worlds.plugins.values())
+        await self._injector.load_frame_urls(session)
+        await self._injector.find_open_documents(session, self._contexts)
+        self.worlds.start_plugins(session, self.worlds.plugins.values())
+        self._schedule_tab_list()
 
-    def _detached(self, _: str, event: events.Detached) -> None:
+    def _on_detached(self, _: str, event: events.DetachedFromTargetEvent) -> None:
         session = self._sessions.pop(event.session_id, None)
         if session is None:
             return
-        why = "closed" if session.parent is None else session.reason(session.target)
-        for inside in self._rooms.all():
-            if inside.session.is_within(session):
-                self.worlds.end(inside, why)
+        why = "closed" if session.parent is None else session.end_reason(session.target)
+        for context in self._contexts.all():
+            if context.session.is_within(session):
+                self.worlds.close_context(context, why)
         self._sessions = {key: one for key, one in self._sessions.items() if not one.is_within(session)}
 
-    def _forget(self, session: Session) -> None:
-        """The browser keeps what pages print for whoever listens; we do not."""
+    def _discard_console(self, session: CdpSession) -> None:
+        """Let the browser free the objects of console entries, which it keeps for an attached client."""
         self._lines += 1
-        if self._lines % CONSOLE == 0:
+        if self._lines % CONSOLE_ENTRIES == 0:
             self._connection.post("Runtime.discardConsoleEntries", session=session.id)
 
     # The list of tabs.
 
-    def _tab(self, info: events.Info) -> Tab:
+    def _tab(self, info: events.TargetInfo) -> Tab:
         page = self.page(info.target_id)
         why = page.why if page is not None else ""
         return Tab(
@@ -181,24 +337,24 @@ class Targets:
             title=(page.title if page is not None else "") or info.title,
             url=info.url,
             active=page is not None and page.visible,
-            why=why if info.url.startswith(WEB) else CLOSED,
+            why=why if info.url.startswith(WEB_SCHEMES) else CLOSED_TO_EXTENSIONS,
         )
 
-    def _list_soon(self) -> None:
+    def _schedule_tab_list(self) -> None:
         if self._listing is None:
-            self._listing = asyncio.get_running_loop().call_later(LISTED_S, self._list)
+            self._listing = asyncio.get_running_loop().call_later(TAB_LIST_DELAY_S, self._send_tab_list)
 
-    def _list(self) -> None:
+    def _send_tab_list(self) -> None:
         self._listing = None
-        self._tell(TabList(self.tabs()))
+        self._on_frame(TabList(self.tabs()))
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
-        task: asyncio.Task[object] = asyncio.create_task(_quietly(work))
+        task: asyncio.Task[object] = asyncio.create_task(_unless_gone(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-async def _quietly(work: Coroutine[Any, Any, object]) -> None:
-    """A tab may go while we do something with it."""
-    with suppress(Refusal, ConnectionError, TimeoutError, msgspec.DecodeError):
+async def _unless_gone(work: Coroutine[Any, Any, object]) -> None:
+    """Run a task, and ignore the errors of a tab that goes away meanwhile."""
+    with suppress(CommandError, ConnectionError, TimeoutError, msgspec.DecodeError):
         await work

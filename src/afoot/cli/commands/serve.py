@@ -1,0 +1,184 @@
+"""`afoot serve` serves tools over MCP until Ctrl-C."""
+
+import logging
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from afoot.config.state_folder import GatewayAddress
+    from afoot.core.ports import Tool
+    from afoot.providers.upstream.servers import Servers
+    from afoot.serve.shared import GatewayState
+
+SETTING_FLAGS = ("http", "store", "approval")
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """The options of `afoot serve`."""
+
+    config: Annotated[Path | None, Parameter(help="the config file; default: the nearest afoot.toml")] = None
+    http: Annotated[str | None, Parameter(help="HOST:PORT to listen on; port 0 picks a free port")] = None
+    stdio: Annotated[bool, Parameter(help="use MCP on stdin and stdout instead of HTTP")] = False
+    store: Annotated[str | None, Parameter(help="the file of the history")] = None
+    approval: Annotated[str | None, Parameter(help="auto or ask: whether calls need approval")] = None
+    cdp: Annotated[str | None, Parameter(help="http://127.0.0.1:PORT, a browser's debugging port")] = None
+    reload: Annotated[bool, Parameter(help="read tool files again when they change")] = False
+    open: Annotated[bool, Parameter(help="open the web console in the browser")] = False
+    json: Annotated[bool, Parameter(help="print one line of JSON with address and token")] = False
+    linger: Annotated[bool, Parameter(show=False)] = False  # set by `afoot connect`
+    bare: Annotated[bool, Parameter(show=False)] = False  # set by `afoot browser --try`
+
+
+def serve(*targets: str, options: Annotated[ServeOptions, Parameter(name="*")] = ServeOptions()) -> int:  # noqa: B008
+    """Serve tools over MCP and keep the history of their calls.
+
+    Args:
+        targets: files or modules of tools, module:server, URLs of MCP servers, files with mcpServers
+    """
+    from afoot.config.settings import load_settings
+    from afoot.gateway import app
+
+    _log_to_stderr()
+    flags: dict[str, object] = {
+        name: value for name in SETTING_FLAGS if (value := getattr(options, name)) is not None
+    }
+    if targets:
+        flags["targets"] = list(targets)
+    if options.cdp is not None:
+        flags["browser"] = {"cdp": options.cdp}
+    loaded = load_settings(options.config, flags, upward=not options.linger)
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # modules are imported from this folder
+    plan = app.ServePlan(
+        loaded.settings, tuple(loaded.settings.targets), options.stdio, options.reload,
+        linger=options.linger, bare=options.bare, source=app.ConfigSource(loaded.file, flags),
+    )  # fmt: skip
+
+    app.run(plan, partial(_on_started, options))
+    return 0
+
+
+def _on_started(options: ServeOptions, address: "GatewayAddress", gateway: "GatewayState") -> None:
+    from msgspec import json
+    from msgspec.structs import replace
+
+    # The link has a one-time code instead of the token: others may see a URL.
+    address = replace(address, console=login_link(address, gateway))
+    print(json.encode(address).decode() if options.json else welcome_text(address, gateway), flush=True)
+    if options.open:
+        _open_console(login_link(address, gateway))
+
+
+def welcome_text(address: "GatewayAddress", gateway: "GatewayState") -> str:
+    """The text at the start: the addresses, the problems, and commands to type next."""
+    tools = list(gateway.engine.catalog)
+    names = ", ".join(tool.name for tool in tools)
+    if len(names) > 60:
+        names = f"{names[:60].rpartition(', ')[0]}, …"
+    lines = [
+        f"afoot serves {len(tools)} tool{'s' * (len(tools) != 1)}{': ' * bool(names)}{names}",
+        *(_server_lines(gateway.servers) if gateway.servers is not None else ()),
+        f"  MCP      {address.mcp}",
+        f"  console  {address.console}",
+        f"  pid      {address.pid}",
+        *([f"  others   {gateway.public}/mcp"] if gateway.public not in ("", gateway.url) else []),
+        "type in another terminal:",
+        *(
+            f"  {own_command()} {line}"
+            for line in ("tools", _example_call_of_tool(tools[0]) if tools else "status", "watch")
+        ),
+        "Ctrl-C stops it.",
+    ]
+    return "\n".join(lines)
+
+
+def login_link(address: "GatewayAddress", gateway: "GatewayState") -> str:
+    """A new login link to the console; it works once, for one browser."""
+    assert gateway.browser_sessions is not None
+    return f"{address.console.partition('#')[0]}#login={gateway.browser_sessions.code()[0]}"
+
+
+def _open_console(url: str) -> None:
+    from afoot.cli.commands.access import NO_BROWSER, open_in_browser
+
+    if not open_in_browser(url, 0.0):
+        logging.getLogger("afoot").warning(NO_BROWSER)
+
+
+def _server_lines(servers: "Servers") -> "Iterator[str]":
+    listed = servers.list()
+    if listed:
+        starting = [one.name for one in listed if one.state == "starting"]
+        more = f" (starting: {', '.join(starting)})" if starting else ""
+        names = ", ".join(one.name for one in listed)
+        yield f"  from {len(listed)} server{'s' * (len(listed) != 1)}: {names}{more}"
+    yield from (f"  {one.name}: {one.error}" for one in listed if one.error)
+    yield from (f"  {problem}" for problem in servers.problems)
+
+
+def own_command() -> str:
+    """The command line of this program, ready to be pasted into another terminal."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        words = [_shortest_path(Path(sys.executable)), "-m", "afoot"]
+    else:
+        words = [_shortest_path(program)]
+    home = os.environ.get("AFOOT_HOME")
+    prefix = f"AFOOT_HOME={shlex.quote(str(Path(home).absolute()))} " if home else ""
+    return prefix + shlex.join(words)
+
+
+def _shortest_path(program: Path) -> str:
+    """The shortest path to a program from here; only its name if the shell finds it by name."""
+    # A virtual environment that is active here is not active in another terminal.
+    active = os.environ.get("VIRTUAL_ENV")
+    is_ours = active is not None and program.is_relative_to(active)
+    if not is_ours and any(Path(folder or ".") == program.parent for folder in os.get_exec_path()):
+        return program.name
+    try:
+        return str(program.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(program)
+
+
+def _example_call_of_tool(tool: "Tool") -> str:
+    import msgspec
+
+    return example_call(tool.name, msgspec.json.decode(tool.definition).get("inputSchema") or {})
+
+
+def example_call(name: str, schema: dict[str, Any]) -> str:
+    """A command that calls this tool, with a sample value for each required argument."""
+    known: dict[str, Any] = schema.get("properties") or {}
+    wanted = schema.get("required") or list(known)[:1]
+    words = [f"{one}={_sample_value(known.get(one) or {})}" for one in wanted]
+    return shlex.join(["call", name, *words])
+
+
+def _sample_value(schema: dict[str, Any]) -> str:
+    import json
+
+    if "default" in schema or schema.get("enum"):
+        value = schema["default"] if "default" in schema else schema["enum"][0]
+        return value if isinstance(value, str) else json.dumps(value)
+    samples = {"integer": "3", "number": "1.5", "boolean": "true", "array": "[]", "object": "{}"}
+    return samples.get(str(schema.get("type")), "text")
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("afoot").setLevel(logging.INFO)
+    for chatty in ("httpx2", "mcp"):  # they log a line for each request, with addresses
+        logging.getLogger(chatty).setLevel(logging.WARNING)

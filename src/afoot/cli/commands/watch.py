@@ -1,0 +1,118 @@
+"""`afoot watch` shows all live calls, or one call until it ends; leaving it changes nothing."""
+
+import json as json_module
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from afoot.cli.client import LOST, CliError, GatewayClient, connect, path_segment, read_events
+from afoot.cli.commands.history import AtOption, JsonOption, to_json_line
+from afoot.cli.terminal.ansi import FullScreen, is_terminal
+from afoot.cli.terminal.event_thread import EventThread
+from afoot.cli.terminal.line_view import LineView
+from afoot.wire.framing import ServerSentEvent
+
+if TYPE_CHECKING:
+    from afoot.cli.terminal.dashboard import GatewayReachability
+
+RETRY_S = 5.0  # how long a broken stream is opened again
+
+
+def watch(call: str = "", /, *, at: AtOption = "", json: JsonOption = False) -> int:
+    """Watch all live calls, or one call until it ends. Ctrl-C leaves and cancels nothing.
+
+    Args:
+        call: the call's id, or its last characters; without it, all calls are shown
+    """
+    client = connect(at)
+    if call:
+        return _watch_one(client, call, json)
+    try:
+        if json:
+            for event in _events_in_thread(client):
+                print(to_json_line({"event": event.event, **json_module.loads(event.data)}), flush=True)
+        else:
+            _watch_all(client, at)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _watch_one(client: GatewayClient, call: str, as_json: bool) -> int:
+    from afoot.cli.commands.call import TerminalFollower
+    from afoot.cli.terminal.call_backend import GatewayBackend
+    from afoot.cli.terminal.progress_view import choose_view, closing_view
+
+    found = client.get(f"/api/calls/{path_segment(call)}")
+    backend = GatewayBackend(client)
+    with closing_view(choose_view(as_json)) as view:
+        can_ask = sys.stdin.isatty() and not as_json
+        return TerminalFollower(backend, view, can_ask, cancels=False).run(backend.follow(found["id"]))
+
+
+def _watch_all(client: GatewayClient, at: str) -> None:
+    if not is_terminal(sys.stdout):
+        lines = LineView()
+        for event in _events_in_thread(client):
+            lines.show(event)
+        return
+    from afoot.cli.terminal.ansi import Keyboard
+    from afoot.cli.terminal.dashboard import Dashboard, open_dashboard
+
+    def make(stack: ExitStack) -> Dashboard:
+        events = stack.enter_context(EventThread(lambda: _events_forever(at)))
+        keys = stack.enter_context(Keyboard()) if sys.stdin.isatty() else None
+        return Dashboard(stack.enter_context(FullScreen(sys.stdout)), keys, events, client.url, at)
+
+    with open_dashboard(make) as dashboard:
+        dashboard.run()
+
+
+def _events_forever(at: str) -> "Iterator[ServerSentEvent | GatewayReachability]":
+    """All events, without end: if the gateway goes away, wait until one answers again, at any address."""
+    from afoot.cli.terminal.dashboard import GatewayReachability
+
+    last = ""
+    while True:
+        try:
+            response = connect(at).open_stream("GET", "/api/events", last=last)
+            yield GatewayReachability("")
+            for event in read_events(response):
+                last = event.id or last
+                yield event
+        except CliError as error:
+            if not last or error.details.get("status", 503) not in (500, 503):
+                raise
+        yield GatewayReachability("the gateway does not answer; trying again")
+        time.sleep(0.3)
+
+
+def _events_in_thread(client: GatewayClient) -> Iterator[ServerSentEvent]:
+    """All events, read in a thread: Ctrl-C just before a blocking read would wait for the next event."""
+    with EventThread(lambda: _read_feed(client)) as events:
+        while True:
+            for event in events.take():
+                if event is None:
+                    return
+                yield event
+
+
+def _read_feed(client: GatewayClient) -> Iterator[ServerSentEvent]:
+    """All events of one gateway; a broken stream is opened again where it broke off."""
+    last = ""
+    last_event_at = time.monotonic()
+    while True:
+        try:
+            response = client.open_stream("GET", "/api/events", last=last)
+            for event in read_events(response):
+                last_event_at = time.monotonic()
+                last = event.id or last
+                yield event
+        except CliError as error:
+            if error.code != LOST or not last:
+                raise
+        if time.monotonic() - last_event_at > RETRY_S:
+            raise CliError(LOST, f"the gateway at {client.url} is gone")
+        time.sleep(0.2)

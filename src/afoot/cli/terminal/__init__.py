@@ -1,0 +1,1 @@
+"""Terminal output and input: live tables, progress lines, prompts and forms."""

@@ -1,0 +1,209 @@
+"""`FullScreen` and `LiveRegion` draw styled lines with ANSI sequences; `Keyboard` reads single keys.
+
+`FullScreen` takes the whole screen, `LiveRegion` redraws a few lines at the end of the output. Both leave
+the terminal as it was.
+"""
+
+import codecs
+import os
+import re
+import sys
+import termios
+import time
+import tty
+from collections.abc import Sequence
+from typing import IO
+
+from afoot.cli.terminal.rows import StyledLine
+
+STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "warn": "33", "live": "36"}
+_COLOURS = {"bad", "good", "warn", "live"}
+FRAME_S = 0.1  # the least time between two drawings
+MAX_LINE_CHARS = 10_000  # of a line that is typed
+# While `?7` (wrap) is off, the terminal cuts long lines itself, however width it draws a character.
+_ENTER_FULL_SCREEN = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J\x1b[H"
+_LEAVE_FULL_SCREEN = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|\x1b|)", re.DOTALL)
+_KEY_NAMES = {
+    "\x1b": "escape", "\x1b\x1b": "escape", "\r": "enter", "\n": "enter", "\x7f": "back", "\x08": "back",
+    "\x04": "ctrl-d", "\x15": "ctrl-u", "\x17": "ctrl-w", "\x0c": "ctrl-l",
+    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down",
+    "\x1b[5~": "page up", "\x1b[6~": "page down",
+}  # fmt: skip
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    """Whether the stream is a terminal whose cursor can be moved."""
+    return stream.isatty() and os.environ.get("TERM") not in ("dumb", "")
+
+
+def terminal_width(stream: IO[str]) -> int:
+    """The current width of the terminal."""
+    return _size(stream.fileno())[0]
+
+
+def to_ansi(line: StyledLine) -> str:
+    """A line as text with ANSI sequences; NO_COLOR keeps bold and dim and drops the colours."""
+    plain = bool(os.environ.get("NO_COLOR"))
+    return "".join(
+        text
+        if not (code := STYLES.get(style)) or (plain and style in _COLOURS)
+        else f"\x1b[{code}m{text}\x1b[0m"
+        for text, style in line
+    )
+
+
+class FullScreen:
+    """The whole screen, taken and given back by `with`. Only changed lines are drawn."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out.fileno()
+        self._lines: list[str] = []
+        self._size = (0, 0)
+        self._cursor: tuple[int, int] | None = None
+
+    def __enter__(self) -> "FullScreen":
+        self._size = (0, 0)  # the next drawing draws everything
+        _write(self._out, _ENTER_FULL_SCREEN)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _write(self._out, _LEAVE_FULL_SCREEN)
+
+    def size(self) -> tuple[int, int]:
+        """The current columns and lines."""
+        return _size(self._out)
+
+    def draw(self, lines: Sequence[StyledLine], cursor: tuple[int, int] | None = None) -> None:
+        """Show these lines from the top, and the cursor at a line and column; None hides it."""
+        width, height = self.size()
+        parts: list[str] = []
+        if (width, height) != self._size:
+            self._size = (width, height)
+            self._lines = []
+            parts.append("\x1b[0m\x1b[2J")
+        new = [to_ansi(line) for line in lines[:height]]
+        for number in range(max(len(new), len(self._lines))):
+            text = new[number] if number < len(new) else ""
+            if number >= len(self._lines) or text != self._lines[number]:
+                # Erase first: after a line as width as the screen, erasing would take its last character.
+                parts.append(f"\x1b[{number + 1};1H\x1b[K{text}")
+        self._lines = new
+        if parts or cursor != self._cursor:
+            shown = f"\x1b[{cursor[0] + 1};{cursor[1] + 1}H\x1b[?25h" if cursor is not None else ""
+            _write(self._out, "".join(["\x1b[?25l", *parts, shown]))
+        self._cursor = cursor
+
+
+class LiveRegion:
+    """A few lines at the end of the output, redrawn in place; printed text goes above them."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out.fileno()
+        self._lines: list[str] = []
+        self._drawn_at = 0.0
+
+    def is_due(self) -> bool:
+        """Whether it is time to draw again."""
+        return time.monotonic() - self._drawn_at >= FRAME_S
+
+    def width(self) -> int:
+        """The current number of columns."""
+        return _size(self._out)[0]
+
+    def draw(self, lines: Sequence[StyledLine]) -> None:
+        """Show these lines in place of the ones before."""
+        self._drawn_at = time.monotonic()
+        new = [to_ansi(line) for line in lines]
+        if new != self._lines:
+            _write(self._out, self._erase_sequence() + "\x1b[?25l\x1b[?7l" + "\r\n".join(new) + "\x1b[?7h")
+            self._lines = new
+
+    def say(self, text: str) -> None:
+        """Print a text above the lines; it stays."""
+        lines = "\r\n".join(self._lines)
+        again = f"\x1b[?7l{lines}\x1b[?7h" if lines else ""
+        _write(self._out, f"{self._erase_sequence()}{text}\n{again}")
+
+    def clear(self) -> None:
+        """Remove the lines and show the cursor again."""
+        if self._lines:
+            _write(self._out, f"{self._erase_sequence()}\x1b[?25h")
+            self._lines = []
+
+    def _erase_sequence(self) -> str:
+        if not self._lines:
+            return ""
+        up = len(self._lines) - 1
+        return "\r" + (f"\x1b[{up}A" if up else "") + "\x1b[J"
+
+
+class Keyboard:
+    """Keys as they are pressed, without echo; `with` restores the terminal's mode at its end."""
+
+    def __init__(self) -> None:
+        self.fd = sys.stdin.fileno()
+        self._before = termios.tcgetattr(self.fd)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def __enter__(self) -> "Keyboard":
+        tty.setcbreak(self.fd, termios.TCSANOW)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        termios.tcsetattr(self.fd, termios.TCSADRAIN, self._before)
+
+    def read(self) -> list[str] | None:
+        """The keys pressed since the last read; None if the terminal is gone. Waits if there are none."""
+        try:
+            more = os.read(self.fd, 4096)
+        except OSError:
+            return None
+        return parse_keys(self._decoder.decode(more)) if more else None
+
+
+def parse_keys(text: str) -> list[str]:
+    """The keys in a text: characters as they are, other keys by name; unknown sequences are left out."""
+    found: list[str] = []
+    place = 0
+    while place < len(text):
+        sequence = _ESCAPE_SEQUENCE.match(text, place)
+        one = sequence[0] if sequence else text[place]
+        place += len(one)
+        if one in _KEY_NAMES:
+            found.append(_KEY_NAMES[one])
+        elif one.isprintable():
+            found.append(one)
+    return found
+
+
+class LineEditor:
+    """The line that is being typed."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def press(self, key: str) -> None:
+        """Apply a key that adds a character or edits the line."""
+        if key == "back":
+            self.text = self.text[:-1]
+        elif key == "ctrl-u":
+            self.text = ""
+        elif key == "ctrl-w":
+            self.text = self.text.rstrip().rpartition(" ")[0]
+        elif len(key) == 1 and len(self.text) < MAX_LINE_CHARS:
+            self.text += key
+
+
+def _size(out: int) -> tuple[int, int]:
+    try:
+        found = os.get_terminal_size(out)
+    except OSError:
+        return 80, 24
+    return found.columns or 80, found.lines or 24
+
+
+def _write(out: int, text: str) -> None:
+    data = text.encode(errors="replace")
+    while data:
+        data = data[os.write(out, data) :]

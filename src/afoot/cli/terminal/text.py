@@ -1,0 +1,309 @@
+"""Functions that format calls as text for a terminal: facts, results, short ids, times and durations.
+
+`clean` makes every character visible that could steer a terminal; all text of tools and servers goes
+through it.
+"""
+
+import json
+import re
+import time
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Raw
+
+from afoot.core.facts import (
+    Admitted,
+    Amended,
+    Answered,
+    Asked,
+    CancelRequested,
+    Fact,
+    Finished,
+    Hindered,
+    Interrupted,
+    Logged,
+    Opened,
+    Reading,
+    Redefined,
+    Released,
+    Reported,
+    Result,
+    Started,
+)
+from afoot.core.notices import format_number, format_share
+
+SHORT_ID_CHARS = 8
+_RATE_UNITS = (("s", 1), ("min", 60), ("h", 3600))
+_INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+# Letters and marks that are drawn as nothing: fillers, variation selectors, tags.
+_FILLERS = {0x115F, 0x1160, 0x3164, 0xFFA0, 0x034F, 0x2800, *range(0x180B, 0x1810), *range(0xE0100, 0xE01F0)}
+_JOINER = "\u200d"
+_HEX_UNIT = re.compile("(....)")
+
+
+class _MarkTable(dict[int, str | int]):
+    """A translation table: each character as itself or as its mark; the web console uses the same marks."""
+
+    def __init__(self, keep: str) -> None:
+        super().__init__({ord(char): char for char in keep + _JOINER})
+
+    def __missing__(self, code: int) -> str | int:
+        found: str | int = code
+        if code < 0x20:
+            found = chr(0x2400 + code)
+        elif code == 0x7F:
+            found = "␡"
+        elif code in _FILLERS or unicodedata.category(chr(code)) in _INVISIBLE_CATEGORIES:
+            found = f"⟨U+{code:04X}⟩"
+        self[code] = found
+        return found
+
+
+_MARKS: dict[str, _MarkTable] = {}
+
+
+def clean(text: str, keep: str = "") -> str:
+    """The text with a visible mark for every invisible character and every one that steers a terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.translate(_MARKS.setdefault(keep, _MarkTable(keep)))
+    return re.sub(_JOINER, _mark_joiner, text) if _JOINER in text else text
+
+
+def display_width(text: str) -> int:
+    """The number of columns of a clean text."""
+    return len(text) if text.isascii() else sum(map(_char_width, text))
+
+
+def truncate(text: str, width: int) -> str:
+    """One line of at most this width. The work is bounded by the width, however long the text is."""
+    most = 8 * max(0, width)  # combining marks take no column, so more characters than columns may fit
+    text = clean(text) if len(text) <= most else clean(text[:most]) + "…"
+    if display_width(text) <= width:
+        return text
+    used, end = 1, 0
+    while end < len(text) and used + _char_width(text[end]) <= width:
+        used += _char_width(text[end])
+        end += 1
+    return f"{text[:end]}…" if width > 0 else ""
+
+
+def pad(text: str, width: int) -> str:
+    """The text in a column of exactly this width."""
+    text = truncate(text, width)
+    return text + " " * (width - display_width(text))
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
+    """A clean text in lines of at most this width."""
+    line, used = "", 0
+    for char in text:
+        if used + _char_width(char) > max(2, width):
+            yield line
+            line, used = "", 0
+        line, used = line + char, used + _char_width(char)
+    yield line
+
+
+def escape_json(text: str) -> str:
+    """The same JSON with escapes for all invisible characters and all that steer a terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    units = ((char, char.encode("utf-16-be", "surrogatepass").hex()) for char in text)
+    return "".join(
+        char if clean(char) == char and char != _JOINER else _HEX_UNIT.sub(r"\\u\1", code)
+        for char, code in units
+    )
+
+
+def short_id(call: str) -> str:
+    """The end of an id. An id begins with its time, so that ids of one moment begin alike."""
+    return call[-SHORT_ID_CHARS:]
+
+
+def short_question_id(question: str) -> str:
+    """A question's id with the short id of its call."""
+    call, _, number = question.rpartition(".")
+    return f"{short_id(call)}.{number}"
+
+
+def short_tool_name(tool: str, width: int = 16) -> str:
+    """A tool's name, cut at its front: the end of a browser tool's name says what it does."""
+    tool = clean(tool[-8 * width :])
+    if display_width(tool) <= width:
+        return tool
+    start = len(tool)
+    while start and display_width(tool[start - 1 :]) < width:
+        start -= 1
+    return f"…{tool[start:]}"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration: 0.5 s, 12 s, 3:05 min, 2:01:00 h."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02} min"
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02} h"
+
+
+def format_clock(seconds: float) -> str:
+    """A running clock: 0:07, 12:40, 1:02:03."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def format_rate(rate: float | None) -> str:
+    """A rate: 3.1/s, 12/min, 5/h; empty if it is unknown."""
+    if not rate or rate < 0:
+        return ""
+    name, size = next((unit for unit in _RATE_UNITS if rate * unit[1] >= 1), _RATE_UNITS[-1])
+    return f"{rate * size:.3g}/{name}"
+
+
+def format_time(instant: float) -> str:
+    """An instant: the time of day, and the date if it is not today."""
+    when = time.localtime(instant)
+    today = time.strftime("%Y-%m-%d", when) == time.strftime("%Y-%m-%d")
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", when)
+
+
+def format_progress(progress: float | None, total: float | None, source: str = "tool") -> str:
+    """Progress: 3/20, or 3 if there is no total; 21 % if child calls have made it."""
+    if progress is None:
+        return ""
+    if source == "below" and total:
+        return format_share(progress, total)
+    return format_number(progress) if total is None else f"{format_number(progress)}/{format_number(total)}"
+
+
+def reading_text(item: Reading | Reported) -> str:
+    """A reading as text: progress and message."""
+    source = item.source if isinstance(item, Reading) else "tool"
+    number = format_progress(item.progress, item.total, source)
+    return " ".join(part for part in (number, clean(item.message or "")) if part)
+
+
+def describe_fact(fact: Fact) -> tuple[str, str]:
+    """A fact as its word and the rest of its line."""
+    word, rest = _describe_fact(fact)
+    return word, clean(rest)
+
+
+def failure_text(end: Finished) -> str:
+    """The failure's message without its outcome, which is printed before it."""
+    message = clean(end.failure.message) if end.failure is not None else ""
+    return message.removeprefix(f"{end.outcome.replace('_', ' ')}: ")
+
+
+def compact_json(value: Raw) -> str:
+    """JSON on one line."""
+    return clean(json.dumps(json.loads(bytes(value)), ensure_ascii=False)) if value else ""
+
+
+def result_texts(result: Result) -> Iterator[str]:
+    """The texts of a result; a block that is no text is named in brackets."""
+    blocks: list[dict[str, Any]] = json.loads(bytes(result.content) or b"[]")
+    for block in blocks:
+        yield _content_text(block)
+    if not blocks and result.structured:
+        yield compact_json(result.structured)
+
+
+def _describe_fact(fact: Fact) -> tuple[str, str]:
+    match fact:
+        case Opened():
+            who = f"by {clean(fact.caller)}, approval {fact.approval}"
+            return "opened", f"{clean(fact.tool)} {compact_json(fact.arguments)} {who}"
+        case Amended() | Admitted() | Redefined():
+            return _describe_preparation(fact)
+        case Started():
+            return "started", f"attempt {fact.attempt}{fact.why and f': {fact.why}'}" * (fact.attempt > 1)
+        case Interrupted():
+            return "interrupt", "the gateway died" + f"; it had run {fact.spent_s:.1f} s" * (fact.spent_s > 0)
+        case Reported():
+            return "late" if fact.late else "reported", _report_text(fact)
+        case Logged():
+            return "logged", f"{fact.level}{' ' + fact.logger if fact.logger else ''}: {clean(fact.text)}"
+        case Hindered():
+            return "hindered", f"{clean(fact.by)}: {clean(fact.hint)}" if fact.by else "no more"
+        case Asked():
+            asked = fact.question
+            return "asked", f"{clean(asked.message) or asked.kind} (question {short_question_id(asked.id)})"
+        case Answered():
+            said = f"{fact.answer.action} {compact_json(fact.answer.content)}".rstrip()
+            return "answered", f"{said} by {fact.answer.by}"
+        case CancelRequested():
+            return "cancel", f"by {fact.by}: {clean(fact.reason)}"
+        case Finished():
+            return "finished", _finish_text(fact)
+        case Released():
+            return "released", "" if fact.how == "stopped" else f"after its {fact.how}, still running"
+
+
+def _describe_preparation(fact: Amended | Admitted | Redefined) -> tuple[str, str]:
+    match fact:
+        case Amended():
+            return "amended", f"{compact_json(fact.arguments)} by {fact.by}"
+        case Admitted():
+            return "admitted", clean(fact.what)
+        case Redefined():
+            return "redefined", f"its tool has another definition now, approval {fact.approval}"
+
+
+def _report_text(fact: Reported) -> str:
+    parts = [reading_text(fact)]
+    for name in ("data", "partial", "checkpoint"):
+        value: Raw = getattr(fact, name)
+        if value:
+            is_content = name == "partial" and bytes(value)[:1] == b"["
+            parts.append(
+                f"{name} {_result_in_one_line(Result(value)) if is_content else compact_json(value)}"
+            )
+    if fact.children:
+        parts.append(f"calls behind it: {', '.join(f'{one.tool} {one.state}' for one in fact.children[:3])}")
+        parts.append(f"and {len(fact.children) - 3} more" if len(fact.children) > 3 else "")
+    return " ".join(part for part in parts if part)
+
+
+def _finish_text(fact: Finished) -> str:
+    text = _result_in_one_line(fact.result) if fact.result else ""
+    parts = [fact.outcome, failure_text(fact) if fact.failure else "", text]
+    return ": ".join(part for part in parts if part)
+
+
+def _result_in_one_line(result: Result) -> str:
+    return " ".join(" ".join(result_texts(result)).split())
+
+
+def _content_text(block: dict[str, Any]) -> str:
+    kind = block.get("type")
+    if kind == "text":
+        return clean(str(block.get("text", "")), keep="\n\t")
+    if kind in ("image", "audio"):
+        size = len(str(block.get("data", ""))) * 3 // 4
+        return f"[{kind} {clean(str(block.get('mimeType', '')))}, {size} bytes]"
+    if kind == "resource_link":
+        return f"[{clean(str(block.get('name', 'link')))}: {clean(str(block.get('uri', '')))}]"
+    inner = block.get("resource")
+    if isinstance(inner, dict):
+        text = inner.get("text")
+        return clean(text, keep="\n\t") if isinstance(text, str) else f"[{clean(str(inner.get('uri', '')))}]"
+    return clean(json.dumps(block, ensure_ascii=False))
+
+
+def _mark_joiner(found: re.Match[str]) -> str:
+    """A zero-width joiner between two emoji as it is, elsewhere its mark."""
+    text, place = found.string, found.start()
+    around = text[max(0, place - 2) : place].rstrip("\ufe0f")[-1:] + text[place + 1 : place + 2]
+    is_emoji = len(around) == 2 and all(unicodedata.category(one) in ("So", "Sk") for one in around)
+    return _JOINER if is_emoji else "⟨U+200D⟩"
+
+
+def _char_width(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

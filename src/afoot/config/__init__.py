@@ -1,0 +1,1 @@
+"""Settings: the configuration file, `mcp.json` files and the state folder."""

@@ -1,0 +1,181 @@
+"""The files of the state folder: the gateway's secrets, lists, and the address of the one that runs.
+
+Only the owner may read them. `StoredList` is a list in such a file that several processes may change.
+"""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from msgspec import DecodeError, Struct, json
+
+from afoot.config.settings import home
+from afoot.errors import CallerError
+
+KEY_BYTES = 32
+DEMO = "demo"  # the folder in it for the state of `afoot demo`, which mixes with nothing else
+T = TypeVar("T", bound=Struct)
+
+
+class GatewayAddress(Struct):
+    """The address of a running gateway, and the operator's token for it."""
+
+    mcp: str
+    console: str
+    token: str
+    pid: int
+
+
+def sealing_key() -> bytes:
+    """The key that seals the state in requests; made at first use."""
+    return bytes.fromhex(_secret("key", KEY_BYTES))
+
+
+def operator_token() -> str:
+    """The operator's token; made at first use."""
+    return _secret("token", 24)
+
+
+def link_key() -> bytes:
+    """The key by which extension and gateway know each other; made at first use. Raises CallerError."""
+    try:
+        found = bytes.fromhex(_secret("link.key", KEY_BYTES))
+    except ValueError:
+        found = b""
+    if len(found) != KEY_BYTES:
+        raise CallerError(f"{home() / 'link.key'} is no key; `afoot browser --rotate` makes a new one")
+    return found
+
+
+def rotate_link_key() -> bytes:
+    """Make another key for the extension; the old one opens nothing any more."""
+    write_private(home() / "link.key", secrets.token_hex(KEY_BYTES).encode())
+    return link_key()
+
+
+def announce_gateway(address: GatewayAddress) -> GatewayAddress | None:
+    """Leave the address where client commands find it; gives the one that stood there, if it still runs."""
+    before = running_gateway()
+    write_private(home() / "gateway.json", json.encode(address))
+    return before
+
+
+def withdraw_gateway(address: GatewayAddress, before: GatewayAddress | None = None) -> None:
+    """Take the address away, if it is still ours; a gateway that was there before is found again."""
+    known = running_gateway()
+    if known is None or known.pid != address.pid:
+        return
+    if before is not None and _lives(before.pid):
+        write_private(home() / "gateway.json", json.encode(before))
+    else:
+        (home() / "gateway.json").unlink(missing_ok=True)
+
+
+def running_gateway() -> GatewayAddress | None:
+    """The gateway that was announced, if its process lives."""
+    return _announced(home())
+
+
+def running_demo() -> GatewayAddress | None:
+    """The demo that runs, if one does; commands that only look may go there, and no host does."""
+    return _announced(home() / DEMO)
+
+
+def _announced(folder: Path) -> GatewayAddress | None:
+    try:
+        address = json.decode((folder / "gateway.json").read_bytes(), type=GatewayAddress)
+        os.kill(address.pid, 0)
+    except (OSError, DecodeError):
+        return None
+    return address
+
+
+def write_private(file: Path, data: bytes) -> None:
+    """Write a file whole or not at all, and never readable by others; raises CallerError."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(data)
+        draft.replace(file)
+    except OSError as error:
+        why = error.strerror or error
+        raise CallerError(f"state folder {file.parent}: cannot be written ({why}); set AFOOT_HOME") from None
+
+
+class StoredList(Generic[T]):
+    """A list in a file of the state folder, which other processes may change too."""
+
+    def __init__(self, name: str, kind: type[T]) -> None:
+        self._file = home() / name
+        self._kind = kind
+        self._known: tuple[int, ...] = (-1,)
+
+    def read(self) -> list[T] | None:
+        """The list, or None if it has not changed since the last read or write. Raises CallerError."""
+        now = self._stamp()
+        if now == self._known:
+            return None
+        try:
+            found = json.decode(self._file.read_bytes(), type=list[self._kind]) if now else list[T]()
+        except (OSError, DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise CallerError(f"{self._file}: cannot be read ({error}); mend it, or move it away") from None
+        self._known = now
+        return found
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep out other processes that lock the list too, as long as the block lasts; raises CallerError."""
+        file = self._file.with_name(f".{self._file.name}.lock")
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise CallerError(f"{file}: cannot be written ({error.strerror})") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def write(self, things: list[T]) -> None:
+        """Write this list; raises CallerError, also where the file has become unreadable meanwhile."""
+        if self._stamp() != self._known:
+            self.read()  # a file that cannot be read is not overwritten
+        write_private(self._file, json.format(json.encode(things)))
+        self._known = self._stamp()
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Numbers that change with the file, which is never written in place; empty if there is none."""
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise CallerError(f"{self._file}: cannot be read ({error.strerror})") from None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _secret(name: str, size: int) -> str:
+    file = home() / name
+    try:
+        found = file.read_text().strip()
+    except FileNotFoundError:
+        found = ""
+    if not found:
+        found = secrets.token_hex(size)
+        write_private(file, found.encode())
+    return found

@@ -1,0 +1,171 @@
+"""`LiveCall` is a call while it lives: its work, its timer, its newest facts, and those who read along.
+
+`Submission` is what a caller wants run, as `Engine.submit` takes it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Set
+from functools import partial
+from math import inf
+from typing import Protocol
+
+from msgspec import Raw, Struct, field
+
+from afoot.core.call import Call, is_advance
+from afoot.core.facts import NOTHING, Answer, ChildSummary, Entry, Reading, Trace
+from afoot.core.ports import CallerPresence, Provider, TimerHandle, Tool, Work
+from afoot.core.redaction import hidden_texts
+
+BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
+SAMPLE_S = 1.0  # at most one reading a second goes into the history
+MAX_CHANGES_KEPT = 1000  # changed calls below a call that are remembered for those who follow it
+
+
+class Claim(Struct, frozen=True):
+    """The way by which a caller finds its call again: a key that it chose, or a task."""
+
+    key: str = ""
+    task: bool = False
+
+
+class Submission(Struct, frozen=True):
+    """A tool, its arguments, who calls it, and on which terms. Limits can only be lowered here (C3)."""
+
+    tool: str
+    arguments: Raw = Raw(b"{}")
+    caller: str = "local"
+    idle_s: float | None = None
+    ceiling_s: float | None = None
+    answers: dict[str, Answer] = {}  # to questions not asked yet, by key
+    parent: str | None = None
+    weight: float = 1.0
+    can_ask: bool = False  # whether the caller can be asked with a form
+    rerun_of: str = ""  # the call that is wanted once more
+    claim: Claim | None = None
+    trace: Trace | None = None  # that the caller's request is part of
+    inner: bool = False  # made by a call of ours, whose caller has paid for it
+    more: Raw = NOTHING  # fields and `_meta` of the caller's request for the tool's server (U8)
+
+
+class FactListener(Protocol):
+    """A follower of a call. `wake` is called after each fact of the call that was recorded.
+
+    After a report with content, `on_content` is called instead: these may be many.
+    """
+
+    @property
+    def wake(self) -> Callable[[], object]: ...
+
+    def on_content(self) -> None: ...
+
+
+class ReadingListener(Protocol):
+    """A listener to all readings of a call. It is called for every one, so it must be quick."""
+
+    def on_reading(self, now: float) -> None: ...
+
+
+class LiveCall(Struct, eq=False):
+    """A call, its work, its newest facts and its followers."""
+
+    call: Call
+    tool: Tool
+    arguments: Raw = Raw()  # what the tool gets; the facts hold what may be kept of it (S4)
+    given: dict[str, Answer] = {}  # answers that came before their questions
+    more: Raw = NOTHING  # fields and `_meta` of its request, as its server gets them
+    said: dict[str, Answer] = {}  # by question: answers not kept as they were given (S4), or come late
+    orphaned: int = 0  # how many of its questions, the first ones, were asked by attempts that died
+    provider: Provider | None = None
+    work: Work | None = None
+    task: asyncio.Task[None] | None = None
+    timer: TimerHandle | None = None
+    gate: asyncio.Future[None] | None = None  # opened when it has its slot
+    waiters: dict[str, asyncio.Future[Answer]] = {}  # by question: the attempt that waits for the answer
+    heard: float = 0.0  # when its tool last gave a sign of life
+    due: float = inf  # no clock fires before; later a report counts only once they were looked at
+    sampled: float = 0.0  # when a reading was last taken into the history
+    left_out: int = 0  # readings since then
+    # Of those sampled: seconds on the clock, what was done, of what, and the seconds since the one before.
+    points: list[tuple[float, float, float | None, float]] = []
+    advance: Reading | None = None  # the newest of those sampled that said more than the one before
+    late_at: float = 0.0  # when its last report after its end was recorded
+    late: int = 0  # lines that it has logged since its end
+    recorded: int = 0  # the seq of the last fact that may be seen
+    unrecorded: bool = False  # whether a fact was shown that the history does not have yet
+    backlog: deque[Entry] = field(default_factory=partial(deque, maxlen=BACKLOG))
+    readings: deque[Reading] | None = None  # kept only while a follower wants every one
+    followers: list[FactListener] = []
+    watchers: list[ReadingListener] = []
+    caller_requests: CallerPresence | None = None  # kept by `serve`, once a request follows this call
+    is_recovered: bool = False  # it comes from the history: its caller had no time to come back yet
+    inner: bool = False  # made by a call of ours: its caller has paid for that one (G2)
+    parent: "LiveCall | None" = None
+    below: "Subtree | None" = None  # once it has called a tool itself
+    hidden: tuple[tuple[Raw, Raw, int], Set[str]] | None = None  # the answer of `secrets`, and to what
+
+    @property
+    def advanced(self) -> float | None:
+        """When it last advanced, as far as that is known."""
+        latest, before = self.call.latest, self.advance
+        if latest is None or before is None or is_advance(before, latest):
+            return None if latest is None else latest.at
+        return before.at
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether its caller can be asked with a form: as its requests are now, else as it was opened."""
+        requests = self.caller_requests
+        return self.call.opened.can_ask if requests is None else requests.can_ask
+
+    @property
+    def depth(self) -> int:
+        """The number of calls on the way from the top to this one, with itself."""
+        depth, above = 1, self.parent
+        while above is not None:
+            depth, above = depth + 1, above.parent
+        return depth
+
+    def secrets(self) -> Set[str]:
+        """The texts in its arguments and in the answers to it that are not kept (S4).
+
+        They are found again only when either has changed: both may be large, and a tool may log many lines.
+        """
+        given = self.arguments, self.call.arguments, len(self.said)
+        if self.hidden is None or self.hidden[0] != given:
+            texts = hidden_texts(self.arguments, self.call.arguments)
+            texts |= hidden_texts(self.more, self.call.opened.more)
+            for question, answer in tuple(self.said.items()):
+                texts |= hidden_texts(answer.content, self.call.answers[question].answer.content)
+            self.hidden = given, texts
+        return self.hidden[1]
+
+
+class Subtree(Struct, eq=False):
+    """The calls below a call: its children, what they have done, and which of all below have changed."""
+
+    children: dict[str, LiveCall] = {}  # those that live
+    shares: "dict[str, ChildShare]" = {}  # of those that live
+    total: int = 0  # children there have been
+    failed: int = 0  # of them, those that did not end well
+    weights: float = 0.0
+    done: float = 0.0  # what the children have done, by weight
+    shown: float = 0.0  # what of it was shown as the progress of the call
+    is_own: bool = False  # whether the call has told numbers itself: those count
+    version: int = 0
+    changed: dict[str, tuple[int, LiveCall | ChildSummary]] = {}  # every call below, the newest change last
+
+    def touch(self, call_id: str, now_is: LiveCall | ChildSummary) -> None:
+        """Note that a call below has changed."""
+        self.version += 1
+        self.changed.pop(call_id, None)
+        self.changed[call_id] = self.version, now_is
+        if len(self.changed) > MAX_CHANGES_KEPT:
+            del self.changed[next(iter(self.changed))]
+
+
+class ChildShare(Struct, eq=False):
+    """The part of a child that its parent has counted: its share, from 0 to 1, and its newest reading."""
+
+    share: float = 0.0
+    latest: Reading | None = None

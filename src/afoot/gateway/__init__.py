@@ -1,0 +1,315 @@
+"""`Gateway` is the gateway as a Python program uses it: tools in, calls out, nothing of any wire."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Self
+
+from msgspec import Raw, json
+from msgspec.structs import replace
+
+from afoot.config.settings import Settings, home
+from afoot.config.state_folder import StoredList
+from afoot.core.call import Call
+from afoot.core.facts import NOTHING, Answer, Fact, Finished, Limits, Reading
+from afoot.core.ports import CallQuery, Journal, Tool
+from afoot.engine.admission import Slots
+from afoot.engine.approval import AllowlistEntry, ApprovalPolicy, LastApproval
+from afoot.engine.catalog import Catalog
+from afoot.engine.engine import Engine
+from afoot.engine.followers import Wakeup
+from afoot.engine.live_call import LiveCall, Submission
+from afoot.engine.recovery import load_call, recover
+from afoot.engine.retention import Retention
+from afoot.errors import CallerError
+from afoot.observe.telemetry import telemetry
+from afoot.providers.browser.provider import BrowserProvider
+from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
+from afoot.providers.functions.loading import load_file, load_module
+from afoot.providers.functions.options import FunctionSettings as FunctionSettings
+from afoot.providers.functions.tool import FunctionProvider
+from afoot.providers.functions.watchdog import Watchdog
+from afoot.providers.hooks import HookNotifier, HookSet
+from afoot.providers.isolation.pool import ChildPool
+from afoot.providers.upstream.roster import KnownServers, Roster, gather_servers, is_server_target
+from afoot.providers.upstream.servers import Servers
+from afoot.serve.resources import ResourceCatalog
+from afoot.store.lock import StoreLock
+from afoot.store.memory import MemoryJournal
+from afoot.store.sqlite import SqliteJournal
+from afoot.wire.jsonrpc import Fault
+from afoot.wire.resources import Lookup
+from afoot.wire.results import Capabilities
+
+MEMORY = ":memory:"
+HISTORY_CALLS = 1000  # of the history, which tell which tools report and how long they take
+# Settings that are read once, when a gateway starts.
+FIXED_SETTINGS = (
+    "http", "store", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins", "allow_hosts",
+    "access", "hooks", "otel", "linger_s", "browser.cdp", "isolation.nice", "isolation.spare",
+)  # fmt: skip
+
+Target = object  # a str, a Path, a function; any other object is a server
+
+
+class Gateway:
+    """Runs tools: open it with `async with`, then submit, follow, answer, cancel."""
+
+    engine: Engine
+    servers: Servers
+    browsing: BrowserSetup
+    browser: BrowserProvider
+    watchdog: Watchdog
+
+    def __init__(self, *targets: Target, settings: Settings | None = None) -> None:
+        """Targets are files of tools, names of modules, functions, or servers (design 5)."""
+        self.settings = settings or Settings(store=MEMORY)
+        self.targets = targets or tuple(self.settings.targets)
+        self._stack = AsyncExitStack()
+        self.children = ChildPool()
+        self._stack.push_async_exit(self.children)
+        self._functions: list[Callable[..., Any]] = []
+        self.lock: StoreLock | None = None
+        self._history: SqliteJournal | None = None
+        self._library: ResourceCatalog | None = None
+        self._roster = Roster()
+        self.address = ""  # HOST:PORT of its listener, if it has one: a server there is the gateway itself
+        self.bare = False  # whether it may have nothing to serve yet
+        self.recovers = True  # goes on with calls of a dead gateway; else its owner does, once it can serve
+
+    async def __aenter__(self) -> Self:
+        try:
+            journal = await self._journal()
+            self.engine = Engine(journal, Catalog(), Slots(self.settings.server_concurrency))
+            if self.settings.store != MEMORY:
+                self.engine.policy = ApprovalPolicy(
+                    StoredList("allow.json", AllowlistEntry), StoredList("approved.json", LastApproval)
+                )
+                self.engine.policy.refresh()
+            self.watchdog = self._stack.enter_context(Watchdog())
+            known = KnownServers(None if self.settings.store == MEMORY else home() / "servers")
+            servers = Servers(self.engine.catalog, self._limits(patient=True), known)
+            servers.restart_limit = self.settings.restart_limit
+            self.servers = await self._stack.enter_async_context(servers)
+            roster = gather_servers(self.settings, self.targets, own_address=self.address)
+            if not (
+                self.targets
+                or roster.entries
+                or roster.files
+                or self.bare
+                or is_browser_configured(self.settings)
+            ):
+                raise CallerError("nothing to serve: name a file or a module of tools, or a server")
+            self._roster = roster
+            self.engine.apply_settings(self.settings)
+            self.reload()
+            self.servers.follow(roster)
+            await self._browse()
+            await self._hooked()
+            await self._stack.enter_async_context(telemetry(self.settings.otel, self.engine))
+            await self._stack.enter_async_context(self.engine)
+            await self._stack.enter_async_context(Retention(self.engine, lambda: self.settings))
+            await self._remember()
+        except BaseException as error:
+            await self.__aexit__(type(error))
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self.lock is not None:  # a start that failed leaves no empty history
+            self.lock.should_remove = lambda: not (self._history and self._history.position)
+        await self._stack.aclose()
+
+    def reload(self) -> None:
+        """Read the targets again; calls in flight finish on the old code. Raises CallerError."""
+        files = [one for one in self.targets if not is_server_target(one) and not is_plugin_folder(one)]
+        before = self._functions
+        self._functions = [one for target in files for one in _functions(target)]
+        try:
+            self._offer()
+        except CallerError:
+            self._functions = before
+            raise
+
+    def adopt(self, settings: Settings) -> list[str]:
+        """Take other settings for calls to come; gives the names of changed ones that need a new start.
+
+        Servers come, go and are replaced; calls in flight finish as they are. Raises CallerError.
+        """
+        roster = gather_servers(settings, self.targets, own_address=self.address)
+        settings, changed = _keep_fixed_settings(settings, self.settings)
+        is_there = {one.name for one in self.servers.list()} >= roster.entries.keys()
+        if settings == self.settings and roster == self._roster and is_there:
+            return changed  # hosts rewrite their files for reasons of their own
+        self.settings = settings
+        self._roster = roster
+        self.servers.restart_limit = settings.restart_limit
+        self.engine.apply_settings(self.settings)
+        self._offer()
+        self.servers.limits = self._limits(patient=True)
+        self.servers.follow(roster)
+        self.browsing.configure(self._limits(), settings)
+        return changed
+
+    def tools(self) -> list[Tool]:
+        """The tools on offer."""
+        return list(self.engine.catalog)
+
+    def submit(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> str:
+        """Start a call and return its id; raises UnknownName, Refused. Options: idle_s, ceiling_s, caller."""
+        encoded = Raw(json.encode(dict(arguments or {})))
+        return self.engine.submit(Submission(tool, encoded, **options)).call.id
+
+    async def follow(self, call_id: str, hz: float | None = None) -> AsyncIterator[Fact | Reading]:
+        """The facts and readings of a call from its beginning to its end."""
+        live = await load_call(self.engine, call_id)
+        wakeup = Wakeup()
+        rate = self.settings.progress_hz if hz is None else hz
+        with self.engine.follow(live, wakeup.wake, rate) as follower:
+            follower.number = 0  # the newest reading counts as new
+            if live.call.readings:
+                wakeup.wake()
+            for entry in await self._past(live, follower.seq):
+                yield entry
+                if type(entry) is Finished:
+                    return
+            while True:
+                await wakeup.wait()
+                for item in follower.take().items:
+                    yield item
+                    if type(item) is Finished:
+                        return
+
+    async def result(self, call_id: str) -> Call:
+        """Wait for a call's end; the call tells outcome, result and failure."""
+        live = await load_call(self.engine, call_id)
+        await self.engine.wait_for_end(live)
+        return live.call
+
+    async def call(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> Call:
+        """Submit a call and wait for its end."""
+        return await self.result(self.submit(tool, arguments, **options))
+
+    async def read_resource(self, uri: str) -> dict[str, Any]:
+        """The content of a server's resource, as `resources/read` tells it; raises CallerError, ToolError."""
+        return await self._look_up("resources/read", uri, {"uri": uri})
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """A server's prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
+        return await self._look_up("prompts/get", name, {"name": name, "arguments": dict(arguments or {})})
+
+    def answer(self, question_id: str, content: object = None, *, action: str = "accept") -> None:
+        """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
+        encoded = NOTHING if content is None else Raw(json.encode(content))
+        self.engine.answer(question_id, Answer(action, encoded, "operator", "python"))
+
+    def cancel(self, call_id: str, reason: str = "the operator cancelled it") -> None:
+        """Ask a call to stop; raises UnknownName if it is over."""
+        self.engine.cancel(self.engine[call_id], "operator", reason)
+
+    async def _look_up(self, method: str, subject: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Ask those servers that may know it, until one does."""
+        if self._library is None:
+            self._library = ResourceCatalog(self.engine.catalog, self.servers.list)
+        lookup = Lookup(0, method, params, subject, "operator", Capabilities())
+        try:
+            for shelf, name in self._library.find(lookup):
+                with suppress(Fault):
+                    return await shelf.request(method, lookup.server_params(name, {}, None), "operator")
+        except Fault as fault:
+            raise CallerError(fault.message) from None
+        raise CallerError(f"no server has {subject}")
+
+    async def _remember(self) -> None:
+        """Learn from the history which tools report (C1), and how long they take (P9); recover calls."""
+        rows = await self.engine.journal.find(CallQuery(limit=HISTORY_CALLS))
+        self.engine.reporters |= {row.tool for row in rows if row.progress is not None}
+        self.engine.durations.add_history(rows)
+        if self.recovers:
+            await recover(self.engine)
+
+    async def _past(self, live: LiveCall, until: int) -> Sequence[Fact]:
+        """The facts before a follower's position, however long ago they fell out of memory."""
+        entries = [entry for entry in live.backlog if entry.seq <= until]
+        if not entries or entries[0].seq > 1:
+            entries = [entry for entry in await self.engine.journal.facts(live.call.id) if entry.seq <= until]
+        return [entry.fact for entry in entries]
+
+    async def _journal(self) -> Journal:
+        if self.settings.store == MEMORY:
+            return MemoryJournal()
+        path = Path(self.settings.store) if self.settings.store else home() / "calls.db"
+        self.lock = self._stack.enter_context(StoreLock(path))
+        durable = "full" if self.settings.durable == "full" else "normal"
+        self._history = await self._stack.enter_async_context(SqliteJournal(path, durable))
+        return self._history
+
+    async def _hooked(self) -> None:
+        """Let the hooks follow calls; they see the last ones end, too."""
+        if not self.settings.hooks:
+            return
+        hooks = HookSet(self.settings.hooks)
+        if hooks.has("before_call"):
+            self.engine.hooks = hooks
+        if hooks.has("before_question"):
+            self.engine.questions.hooks = hooks
+        await self._stack.enter_async_context(HookNotifier(hooks, self.engine))
+
+    async def _browse(self) -> None:
+        """Offer the tools of tabs. Tabs are left after the engine, so that pages hear why their runs end."""
+        browsing = BrowserSetup(self.engine.catalog, self._limits(), self.settings, self.targets)
+        self.browsing = browsing
+        self.browser = browsing.browser
+        await self._stack.enter_async_context(browsing)
+
+    def _offer(self) -> None:
+        """Offer the functions, with the limits in force."""
+        settings = FunctionSettings(
+            limits=self._limits(),
+            message_limit=self.settings.max_message_chars,
+            cancel_waits=True,
+            lifecycle=self.settings.lifecycle,
+            isolation=self.settings.isolation,
+            effective_settings=self.engine.catalog.effective_settings,
+        )
+        provider = FunctionProvider(
+            self._functions, settings=settings, watchdog=self.watchdog, pool=self.children
+        )
+        self._stack.callback(provider.close)
+        self.children.settings = self.settings.isolation
+        self.children.keep_ready(provider.sources())
+        self.engine.catalog.put(provider)
+
+    def _limits(self, *, patient: bool = False) -> Limits:
+        settings = self.settings
+        return Limits(
+            settings.idle_s,
+            settings.ceiling_s,
+            settings.answer_s,
+            settings.queue_limit_s,
+            settings.cancel_grace_s,
+            settings.start_limit_s,
+            patient,
+        )
+
+
+def _keep_fixed_settings(settings: Settings, before: Settings) -> tuple[Settings, list[str]]:
+    """Settings for a gateway that runs; fixed ones stay, and are named if they were to change."""
+    changed = [name for name in FIXED_SETTINGS if attrgetter(name)(settings) != attrgetter(name)(before)]
+    for name in changed:
+        table, _, key = name.rpartition(".")
+        kept = {key: attrgetter(name)(before)}
+        if table:
+            kept = {table: replace(getattr(settings, table), **kept)}
+        settings = replace(settings, **kept)
+    return settings, changed
+
+
+def _functions(target: Target) -> list[Callable[..., Any]]:
+    if callable(target):
+        return [target]
+    name = str(target)
+    if isinstance(target, Path) or name.endswith(".py"):
+        return load_file(name)
+    return load_module(name)

@@ -1,0 +1,397 @@
+"""`run` is the composition root: it puts a gateway and its surfaces together, and takes them down again."""
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from afoot import __version__
+from afoot.bridge.stdio import open_stdio
+from afoot.config import state_folder
+from afoot.config.settings import Settings, home
+from afoot.engine.recovery import recover
+from afoot.errors import CallerError
+from afoot.gateway import Gateway
+from afoot.gateway.reload import ConfigSource, follow_config, follow_tools
+from afoot.providers.browser.extension import ExtensionLinks
+from afoot.providers.browser.extension_files import ExtensionCopies, link_url
+from afoot.providers.functions.context import current_context
+from afoot.serve.access.browser_sessions import BrowserSession, BrowserSessions
+from afoot.serve.access.guard import STDIO_CALLER, Guard
+from afoot.serve.access.tokens import NamedToken, NamedTokens, TokenChecks, TokenIssuer
+from afoot.serve.api.router import ApiApp
+from afoot.serve.extension.socket import LinkApp
+from afoot.serve.listen import IdleExit, Listeners, fetch, open_listeners
+from afoot.serve.mcp.asgi import App
+from afoot.serve.mcp.http import McpHttp
+from afoot.serve.mcp.sessions_2025 import ENDED_FOLDER, EndedSessions, Sessions2025
+from afoot.serve.mcp.stdio import StdioServer
+from afoot.serve.router import Router
+from afoot.serve.shared import GatewayState
+from afoot.store.lock import StoreInUse, StoreLock
+
+log = logging.getLogger("afoot")
+
+DESCRIPTORS = 65_536
+GOING_AWAY = 1001  # the close code of a WebSocket whose server stops
+LAST_WAIT_S = 0.5  # for the tasks and the threads that are left when all calls have had their grace
+SERVERS_READY_S = 3.0  # at most this long the first caller waits for the tools of servers that start
+
+Started = Callable[[state_folder.GatewayAddress, GatewayState], None]
+
+
+class ServePlan(Struct, frozen=True):
+    """The tools to serve, and the surfaces to serve them on."""
+
+    settings: Settings
+    targets: tuple[str, ...]
+    stdio: bool = False
+    reload: bool = False
+    source: ConfigSource = ConfigSource()  # its files are followed while the gateway runs
+    linger: bool = False  # end when nobody has needed it for a while
+    bare: bool = False  # whether it may start with nothing to serve yet
+
+
+def run(plan: ServePlan, started: Started) -> None:
+    """Serve until told to stop; `started` gets address and state. Raises CallerError, StoreError.
+
+    Ends the process where a tool would keep it: a task that swallows its cancel, a thread that does not end.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        _run_to_end(runner, runner.get_loop().create_task(_serve(plan, started)))
+        if not (runner.run(_end_tasks()) and _end_threads()):
+            log.warning("tools that did not stop are left behind")
+            logging.shutdown()
+            os._exit(0)
+
+
+def _run_to_end(runner: asyncio.Runner, serving: "asyncio.Task[None]") -> None:
+    """Run the loop until the gateway has ended, whatever tasks of tools throw out of it.
+
+    A task that ends with SystemExit or KeyboardInterrupt stops its loop. Those that a tool starts belong to
+    its call, which is told. Our own are the end of `serving`, or follow a cancel of it (Ctrl-C at the start).
+    """
+    while not serving.done():
+        try:
+            runner.run(_wait_for(serving))
+        except (SystemExit, KeyboardInterrupt):
+            if serving.done() or serving.cancelling():
+                raise
+            log.exception("a task that a tool started raised this")
+    serving.result()
+
+
+async def _wait_for(task: "asyncio.Task[None]") -> None:
+    await task
+
+
+async def _end_tasks() -> bool:
+    """Cancel every other task, and end the loop's pool of threads; whether that could be done in time."""
+    tasks: set[asyncio.Task[Any]] = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    # This one is never cancelled: it would then wait for the threads without a limit.
+    tasks.add(asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor()))
+    return not (await asyncio.wait(tasks, timeout=LAST_WAIT_S))[1]
+
+
+def _end_threads() -> bool:
+    """Wait for the threads that would keep this process from its end; whether all ended in time."""
+    until = time.monotonic() + LAST_WAIT_S
+    threads = [
+        one for one in threading.enumerate() if one is not threading.current_thread() and not one.daemon
+    ]
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
+
+
+async def _serve(plan: ServePlan, started: Started) -> None:
+    wire = await open_stdio(plan.settings.max_body_bytes) if plan.stdio else None
+    settings = _own_history(plan.settings) if plan.stdio else plan.settings
+    async with _gateway(plan, settings) as gateway:
+        state = GatewayState(
+            gateway.engine, settings, __version__, state_folder.sealing_key(), state_folder.operator_token()
+        )
+        _keep_secrets(state)
+        stop = _Stop(state)
+        stop.listen()
+        state.servers = gateway.servers
+        state.resource_servers = gateway.servers.list
+        state.browser = gateway.browser
+        state.lines = ExtensionLinks(gateway.browser, lambda: state.settings.browser.link_grace_s)
+        watching = [asyncio.create_task(follow_config(gateway, state, plan.source))]
+        if plan.reload:
+            watching.append(asyncio.create_task(follow_tools(gateway)))
+        try:
+            await gateway.servers.wait_until_opened(SERVERS_READY_S)
+            if wire is not None:
+                # The calls of all other callers wait for a gateway that those callers can reach.
+                await _recover_calls(state, stop, STDIO_CALLER)
+                await _stdio(state, stop, wire)
+            else:
+                # After the store: its lock tells whether another gateway runs. One that cannot listen leaves
+                # the calls of the dead gateway to the next.
+                listening = _listen(state, plan.settings)
+                await _recover_calls(state, stop)
+                if gateway.lock is not None:
+                    gateway.lock.announce(state.url)
+                await _http(state, stop, listening, started, plan.linger)
+        finally:
+            for task in watching:
+                task.cancel()
+
+
+async def _recover_calls(state: GatewayState, stop: "_Stop", caller: str = "") -> None:
+    """Go on with the calls of a gateway that died, unless this one is told to stop already."""
+    if not stop.asked.is_set():
+        await recover(state.engine, caller)
+
+
+def _gateway(plan: ServePlan, settings: Settings) -> Gateway:
+    gateway = Gateway(*plan.targets, settings=settings)
+    gateway.address = "" if plan.stdio else settings.http
+    gateway.bare = plan.bare
+    gateway.recovers = False
+    return gateway
+
+
+def _keep_secrets(state: GatewayState) -> None:
+    """Take secrets out of the log."""
+    engine = state.engine
+    engine.redactor.recall({state.token})
+
+    def clean(text: str) -> str:
+        context = current_context.get()
+        return engine.redact_log_line(text, "" if context is None else context.id)
+
+    redact_logs(clean)
+
+
+def _own_history(settings: Settings) -> Settings:
+    """Settings with a history of its own where another process has the usual one: a host may start many."""
+    if settings.store:
+        return settings
+    try:
+        with StoreLock(home() / "calls.db"):
+            return settings
+    except StoreInUse as taken:
+        own = str(home() / f"stdio-{os.getpid()}.db")
+        log.warning("%s; this process keeps its history in %s", taken, own)
+        return replace(settings, store=own)
+
+
+async def _stdio(
+    state: GatewayState, stop: "_Stop", wire: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+) -> None:
+    conversation = asyncio.create_task(StdioServer(state, *wire).run())
+    stopped = asyncio.create_task(stop.asked.wait())
+    await asyncio.wait([conversation, stopped], return_when=asyncio.FIRST_COMPLETED)
+    if stopped.done():
+        await stop.wind_down()
+    for task in (conversation, stopped):
+        task.cancel()
+    await asyncio.wait([conversation, stopped])
+
+
+def _listen(state: GatewayState, settings: Settings) -> Listeners:
+    """Open the sockets, if callers who come through them can prove who they are."""
+    tokens = NamedTokens(state_folder.StoredList("tokens.json", NamedToken), time.time)
+    state.browser_sessions = BrowserSessions(
+        state_folder.StoredList("sessions.json", BrowserSession), time.time, tokens.is_valid
+    )
+    listening = open_listeners(settings, bool(tokens.all()))
+    state.url = listening.url
+    state.public = listening.public
+    state.token_checks = TokenChecks(tokens, state.engine.clock, _issuer(state), state.wakeups)
+    return listening
+
+
+def _issuer(state: GatewayState) -> TokenIssuer | None:
+    if not state.settings.access.issuer:
+        return None
+    from afoot.serve.access.jwt import JwtIssuer  # what checks signatures takes long to import
+
+    return JwtIssuer(state.settings.access, f"{state.public}/mcp", fetch, time.time)
+
+
+async def _http(
+    state: GatewayState, stop: "_Stop", listening: Listeners, started: Started, lingers: bool
+) -> None:
+    application = _application(state, stop, listening, lingers)
+    servers = listening.servers(application, state.settings.access)
+    serving = asyncio.gather(*(http.serve(sockets=[one]) for http, one in servers))
+    address = state_folder.GatewayAddress(f"{state.url}/mcp", f"{state.url}/", state.token, os.getpid())
+    before = state_folder.announce_gateway(address)
+    if before is not None:
+        log.warning(
+            "commands now go to this gateway; for the one at %s: AFOOT_URL and AFOOT_TOKEN", before.mcp
+        )
+    _pair(state.url)
+    log.debug("%d file descriptors", _raise_descriptors())
+    _relax_collector()
+    started(address, state)
+    try:
+        stopped = asyncio.create_task(stop.asked.wait())
+        await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
+        await stop.wind_down()
+        if state.lines is not None:  # after the calls, whose ends it carries
+            state.lines.close(GOING_AWAY, "the gateway is stopping")
+        for http, _ in servers:
+            http.should_exit = True
+        await serving
+        stopped.cancel()
+    finally:
+        state_folder.withdraw_gateway(address, before)
+        if before is not None:
+            _pair(before.console)
+
+
+def _pair(url: str) -> None:
+    """Write the gateway's address into the extension's folders; one that cannot be written is logged."""
+    try:
+        problems = ExtensionCopies().write_pairings(link_url(url), state_folder.link_key())
+    except CallerError as error:
+        problems = [str(error)]
+    for problem in problems:
+        log.warning("the browser's extension cannot be told where the gateway is: %s", problem)
+
+
+def _application(state: GatewayState, stop: "_Stop", listening: Listeners, lingers: bool) -> App:
+    guard = Guard(
+        listening.hosts,
+        frozenset(state.settings.allow_origins),
+        state.settings.mcp_token,
+        state.token,
+        state.browser_sessions,
+        state.token_checks,
+        listening.is_closed,
+    )
+    sessions = Sessions2025(state, EndedSessions(home() / ENDED_FOLDER))
+    assert state.lines is not None
+    mcp = McpHttp(state, guard, sessions)
+    link = LinkApp(state, guard, state.lines)
+    application = Router(guard, mcp, link, ApiApp(state, guard))
+    if not lingers:
+        return application
+    engine = state.engine
+    linger = IdleExit(application, engine.clock, lambda: bool(engine.calls()) or sessions.anonymous() > 0)
+    stop.after(linger.wait_until_idle(state.settings.linger_s))
+    return linger
+
+
+class _Stop:
+    """Stops a gateway in order: no new calls, time to drain, then cancel with a reason."""
+
+    def __init__(self, state: GatewayState) -> None:
+        self._state = state
+        self.asked = asyncio.Event()
+        self._reason = "the gateway is shutting down"
+        self._lingering: asyncio.Task[None] | None = None
+        self._is_leaving = False
+
+    def listen(self) -> None:
+        """Stop in order at SIGTERM and Ctrl-C; at once at the second; without the history at the third."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, number)
+
+    def after(self, over: Coroutine[Any, Any, None]) -> None:
+        """Stop also when this coroutine ends: nobody needs the gateway any more."""
+        self._lingering = asyncio.create_task(over)
+        self._lingering.add_done_callback(lambda _: self.asked.set())
+
+    async def wind_down(self) -> None:
+        """Let calls finish for a while, cancel the rest, and end every open stream."""
+        state = self._state
+        state.engine.closing = self._reason
+        await state.engine.idle(state.settings.drain_s)
+        state.engine.close(self._reason)
+        for wakeup in list(state.wakeups):
+            wakeup.wake()
+        await state.engine.idle(state.settings.cancel_grace_s)
+        await asyncio.sleep(0.05)  # the last frames go out
+
+    def _signalled(self, number: int) -> None:
+        if self.asked.is_set():
+            self._leave(128 + number)
+            return
+        self._reason = f"the gateway was told to stop ({signal.Signals(number).name})"
+        self.asked.set()
+        if self._state.engine.calls():
+            log.warning(
+                "stopping: live calls have %g s to end; once more ends at once", self._state.settings.drain_s
+            )
+
+    def _leave(self, code: int) -> None:
+        """End at once, but after the history says so: else the next gateway takes this one for dead."""
+        if self._is_leaving:
+            os._exit(code)
+        self._is_leaving = True
+        engine = self._state.engine
+        engine.close(f"{self._reason}, and not to wait")
+        engine.end_grace_of_all()
+        engine.recorder.then(lambda: os._exit(code))
+
+
+def _raise_descriptors() -> int:
+    """Allow as many open files as the system does: every call in flight holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return soft
+
+
+def _relax_collector() -> None:
+    """Let the garbage collector skip all that is loaded by now, and look at the rest less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def redact_logs(clean: Callable[[str], str]) -> None:
+    """Let every handler of the root log clean what it writes; once."""
+    for handler in logging.getLogger().handlers:
+        if not any(isinstance(one, RedactingFilter) for one in handler.filters):
+            handler.addFilter(RedactingFilter(clean))
+
+
+class RedactingFilter(logging.Filter):
+    """Takes the secrets out of every line of the log, and out of the traces below it."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        super().__init__()
+        self._clean = clean
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """The record, cleaned; all pass."""
+        try:
+            text = record.getMessage()
+        except Exception:  # a wrong format is told by the handler itself
+            return True
+        record.msg = self._clean(text)
+        record.args = ()
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = self._clean(record.exc_text)
+        return True

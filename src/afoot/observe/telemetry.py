@@ -1,0 +1,195 @@
+"""`telemetry` sends spans and metrics of all calls within a block, if the settings want that (V3).
+
+`TelemetryFollower` reads along with every call, beside its path, and keeps `CallNotes` on each that lives. If
+telemetry is off, nothing of OpenTelemetry is imported.
+"""
+
+import asyncio
+import logging
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol, Self
+from urllib.parse import urlsplit
+
+from afoot.config.tables import OtelSettings
+from afoot.core.facts import Entry, Finished, Opened, Released
+from afoot.core.trace import NEW_TRACE
+from afoot.errors import CallerError
+from afoot.observe.call_notes import CallNotes
+
+if TYPE_CHECKING:
+    from afoot.observe.exporter import Exporter
+
+DEFAULT = "http://localhost:4318"  # the usual address of a collector
+MISSING = "telemetry needs more than is installed: pip install 'afoot[otel]'"
+
+_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_SIGNALS = {"traces": "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "metrics": "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"}
+_PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
+_SPOKEN = "http/protobuf"
+
+MAX_ENDED = 10_000  # calls that are over and not sent yet; when there are more, the oldest go
+SENT_AT_ONCE = 20  # in one go, so that no call waits for it
+AFTER_END_S = 0.25  # after the end of a call: its requests still count something in this time
+LOOK_S = 2.0  # between two looks whether calls still advance
+
+log = logging.getLogger("afoot.telemetry")
+
+
+class ObservedEngine(Protocol):
+    """The parts of an engine that telemetry needs."""
+
+    clock: Any
+    watchers: list[Any]
+    default_trace: Any
+
+    @property
+    def quota_refusals(self) -> Mapping[str, int]:
+        """The number of calls over a quota, by caller."""
+        ...
+
+    def __contains__(self, call_id: str, /) -> bool: ...
+
+    def __getitem__(self, call_id: str, /) -> Any: ...
+
+
+class TelemetrySink(Protocol):
+    """A receiver of what is noted on calls: when one opens, finishes, and has really ended."""
+
+    def opened(self, notes: CallNotes) -> None: ...
+
+    def finished(self, notes: CallNotes) -> None: ...
+
+    def ended(self, notes: CallNotes) -> None: ...
+
+
+@asynccontextmanager
+async def telemetry(settings: OtelSettings, calls: ObservedEngine) -> AsyncIterator[None]:
+    """Send spans and metrics of all calls within the block, if telemetry is on; raises CallerError.
+
+    Variables of the environment may be meant for another program: a mistake in them is only logged.
+    """
+    try:
+        wanted = telemetry_targets(settings, os.environ)
+        exporter = _exporter(wanted, settings, calls) if wanted else None
+    except CallerError as error:
+        if settings.endpoint or settings.enabled:
+            raise
+        log.warning("%s; there is no telemetry", error)
+        exporter = None
+    if exporter is None:
+        yield
+        return
+    calls.default_trace = NEW_TRACE
+    try:
+        async with TelemetryFollower(calls, exporter):
+            yield
+    finally:
+        await exporter.close()
+
+
+def telemetry_targets(settings: OtelSettings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The addresses for traces and metrics, by signal; empty if telemetry is off. Raises CallerError.
+
+    The settings of afoot count for more than the standard variables, which may be meant for others.
+    """
+    if settings.enabled is False or environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return {}
+    base = settings.endpoint or environment.get(_ENDPOINT, "") or (DEFAULT if settings.enabled else "")
+    found: dict[str, str] = {}
+    for signal, name in _SIGNALS.items():
+        if environment.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp").strip() == "none":
+            continue
+        own = "" if settings.endpoint else environment.get(name, "")
+        if own or base:
+            found[signal] = own or f"{base.rstrip('/')}/v1/{signal}"
+    for url in found.values():
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise CallerError(
+                f"telemetry cannot go to {url!r}: the address must begin with http:// or https://"
+            )
+    protocol = environment.get(_PROTOCOL, _SPOKEN)
+    if found and not settings.endpoint and protocol != _SPOKEN:
+        raise CallerError(f"telemetry is sent as {_SPOKEN} only, not as {protocol} ({_PROTOCOL})")
+    return found
+
+
+def _exporter(wanted: Mapping[str, str], settings: OtelSettings, calls: ObservedEngine) -> "Exporter":
+    try:
+        # Imported here: OpenTelemetry is an extra, and importing it takes a third of a second.
+        from afoot.observe.exporter import Exporter
+    except ImportError:
+        raise CallerError(MISSING) from None
+    try:
+        return Exporter(wanted, settings, calls.quota_refusals)
+    except ValueError as error:  # of a variable that the SDK reads itself
+        raise CallerError(f"telemetry cannot be set up: {error}") from None
+
+
+class TelemetryFollower:
+    """Reads along with all calls and hands its notes to a sink. To be opened before calls come."""
+
+    def __init__(self, calls: ObservedEngine, ledger: TelemetrySink) -> None:
+        self._calls = calls
+        self._ledger = ledger
+        self._notes_by_call: dict[str, CallNotes] = {}
+        self._over: deque[CallNotes] = deque(maxlen=MAX_ENDED)
+        self._wakeup = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._calls.watchers.append(self)
+        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._look())]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._calls.watchers.remove(self)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._over.extend(self._notes_by_call.values())
+        while self._over:
+            self._some()
+
+    def on_fact(self, entry: Entry) -> None:
+        """Note a fact that was recorded."""
+        notes = self._notes_by_call.get(entry.call)
+        if notes is None:
+            if type(entry.fact) is Released or entry.call not in self._calls:
+                return
+            live = self._calls[entry.call]
+            notes = self._notes_by_call[entry.call] = CallNotes(live)
+            live.watchers.append(notes)
+            self._ledger.opened(notes)
+        if type(entry.fact) is Opened:
+            return
+        notes.take(entry.fact)
+        if type(entry.fact) is Finished:
+            self._ledger.finished(notes)
+        elif type(entry.fact) is Released:
+            del self._notes_by_call[entry.call]
+            self._over.append(notes)
+            self._wakeup.set()
+
+    async def _tell(self) -> None:
+        """Hand over the calls that have ended, a few at a time."""
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            await asyncio.sleep(AFTER_END_S)
+            while self._over:
+                self._some()
+                await asyncio.sleep(0)
+
+    def _some(self) -> None:
+        for _ in range(min(SENT_AT_ONCE, len(self._over))):
+            self._ledger.ended(self._over.popleft())
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = self._calls.clock.now()
+            for notes in self._notes_by_call.values():
+                notes.look(now)

@@ -1,0 +1,1 @@
+"""Python functions as tools: loading, signatures, the `Context`, threads and progress bars."""

@@ -1,0 +1,121 @@
+"""`load_file` and `load_module`: the tools of a file or module. A file is read afresh each time."""
+
+import importlib
+import itertools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from afoot.errors import BadTool, CallerError
+from afoot.providers.functions.tool import FunctionTool
+from afoot.providers.isolation.tool import FILE_MODULE_PREFIX
+
+_module_numbers = itertools.count(1)
+_imported_by_file: dict[Path, set[str]] = {}  # by file: the modules of its own folder that it imported
+
+
+def tools_in(module: ModuleType) -> list[Callable[..., Any]]:
+    """The tools of a module, in the order in which it names them; imported ones count, too."""
+    found: dict[int, Callable[..., Any]] = {}
+    for value in vars(module).values():
+        if isinstance(getattr(value, "__afoot_tool__", None), FunctionTool):
+            found.setdefault(id(value), value)
+    return list(found.values())
+
+
+def load_file(path: str | Path) -> list[Callable[..., Any]]:
+    """The tools of a file; raises CallerError naming file and line if it cannot be run, or has no tools."""
+    tools = tools_in(run_file(path))
+    if not tools:
+        raise CallerError(f"no tools in {path}: decorate functions with @afoot.tool")
+    return tools
+
+
+def load_module(name: str) -> list[Callable[..., Any]]:
+    """The tools of a module that can be imported; raises CallerError if there is none, or it has no tools."""
+    if not all(part.isidentifier() for part in name.split(".")) or os.path.isfile(name):
+        what = "no name of a module"
+        if os.path.isdir(name):
+            what = "a folder"
+        elif os.path.isfile(name):
+            what = "no Python file"
+        raise CallerError(f"cannot serve {name!r}: this is {what}; name a file of tools (.py), or a module")
+    try:
+        tools = tools_in(importlib.import_module(name))
+    except (BadTool, KeyboardInterrupt):
+        raise
+    except ImportError as error:
+        raise CallerError(f"cannot load {name}: {error}") from None
+    except BaseException as error:
+        raise CallerError(_load_error(error, _failed_file(error) or name)) from error
+    if not tools:
+        raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool")
+    return tools
+
+
+def run_file(path: str | Path, module_name: str = "") -> ModuleType:
+    """Run a file as a module, under `module_name` or else under a new name.
+
+    Its folder becomes importable, and modules that it imported from there are read afresh, too. Raises
+    CallerError naming file and line if it cannot be run.
+    """
+    file = Path(path).resolve()
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise CallerError(f"cannot read {path}: {error.strerror or error}") from error
+    for name in _imported_by_file.pop(file, ()):
+        sys.modules.pop(name, None)
+    folder = str(file.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    before = set(sys.modules)
+    # A new name each time: calls that run keep the old module, and types are found by their module's name.
+    module = _run(file, source, module_name or f"{FILE_MODULE_PREFIX}{file.stem}_{next(_module_numbers)}")
+    _imported_by_file[file] = {
+        name for name in set(sys.modules) - before if _is_in_folder(sys.modules.get(name), folder)
+    }
+    return module
+
+
+def _run(file: Path, source: bytes, name: str) -> ModuleType:
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module
+    try:
+        # Without the import system, whose cached bytecode cannot tell two edits within a second.
+        exec(compile(source, str(file), "exec"), module.__dict__)
+    except BaseException as error:
+        del sys.modules[module.__name__]
+        if isinstance(error, KeyboardInterrupt | BadTool):
+            raise
+        raise CallerError(_load_error(error, file)) from error
+    return module
+
+
+def _load_error(error: BaseException, file: Path | str) -> str:
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return (
+            f"cannot load {error.filename or file}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+        )
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)
+    ]
+    return f"cannot load {file}, line {lines[-1]}: {what}" if lines else f"cannot load {file}: {what}"
+
+
+def _failed_file(error: BaseException) -> str:
+    """The file that failed during an import: the last one that the import system ran."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    run = [file for before, file in itertools.pairwise(files) if before.startswith("<frozen importlib")]
+    return next((file for file in run[::-1] if not file.startswith("<frozen importlib")), "")
+
+
+def _is_in_folder(module: ModuleType | None, folder: str) -> bool:
+    origin = getattr(module, "__file__", None)
+    return bool(origin) and Path(str(origin)).is_relative_to(folder)

@@ -1,0 +1,117 @@
+"""`ToolOptions`, the options of the decorator `tool`, and `FunctionSettings`, the settings of a provider."""
+
+import math
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, TypedDict
+
+from msgspec import Struct
+
+from afoot.config.tables import IsolationSettings
+from afoot.core.facts import Limits
+from afoot.engine.catalog import EffectiveSettings
+from afoot.providers.functions.context import MESSAGE_LIMIT
+from afoot.providers.functions.threads import STUCK_LIMIT
+
+
+class ToolOptions(TypedDict, total=False):
+    """The options of `tool`. Those left out come from the function, or from the settings."""
+
+    name: str
+    title: str
+    description: str
+    icon: str
+    idle: float | None
+    ceiling: float
+    concurrency: int
+    queue: int
+    approval: str
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    requires: Mapping[str, object]
+    own_loop: bool
+    isolate: bool
+    cpu_bound: bool
+    cpu: float
+    memory: int
+    open_files: int
+    processes: int
+    lifecycle: str
+    task: str
+    on_disconnect: str
+    join: str
+    input_schema: Mapping[str, Any]
+
+
+class FunctionSettings(Struct, frozen=True):
+    """The settings for every function of a provider."""
+
+    limits: Limits = Limits()
+    queue: int = 1000
+    message_limit: int = MESSAGE_LIMIT
+    stuck_limit: int = STUCK_LIMIT
+    cancel_waits: bool = False  # whether a cancelled call waits for its thread, so that its result counts
+    capture: bool = True
+    lifecycle: str = "off"
+    isolation: IsolationSettings = IsolationSettings()
+    effective_settings: EffectiveSettings = EffectiveSettings()
+
+
+_Check = tuple[str, Callable[[Any], bool]]  # the allowed values in words, and the test of a value
+
+
+def _one_of(*words: str) -> _Check:
+    listed = ", ".join(f'"{word}"' for word in words if word)
+    return f"one of {listed}", lambda value: value in words
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value)
+
+
+_TEXT: Final[_Check] = "text", lambda value: value is None or isinstance(value, str)
+_FLAG: Final[_Check] = "True or False", lambda value: isinstance(value, bool)
+_TABLE: Final[_Check] = "a dict", lambda value: isinstance(value, Mapping)
+_COUNT: Final[_Check] = "a whole number, 0 or more", _is_whole
+_LIMIT: Final[_Check] = "a whole number (0 is no limit)", lambda value: _is_whole(value) or value == math.inf
+# By option; an empty word stands for one that is left out.
+_CHECKS: Final[dict[str, _Check]] = {
+    **dict.fromkeys(("name", "title", "description", "icon"), _TEXT),
+    "idle": (
+        "a number of seconds above 0, or None for no limit",
+        lambda value: value is None or (_is_number(value) and value > 0),
+    ),
+    "ceiling": ("a number of seconds above 0", lambda value: _is_number(value) and 0 < value < math.inf),
+    **dict.fromkeys(("concurrency", "queue"), _COUNT),
+    "approval": _one_of("", "auto", "ask", "off"),
+    **dict.fromkeys(("read_only", "destructive", "idempotent", "open_world"), _FLAG),
+    **dict.fromkeys(("own_loop", "isolate", "cpu_bound"), _FLAG),
+    "cpu": ("a number of seconds (0 is no limit)", _is_number),
+    "memory": ("a whole number of bytes (0 is no limit)", _LIMIT[1]),
+    **dict.fromkeys(("open_files", "processes"), _LIMIT),
+    "lifecycle": _one_of("off", "stages"),
+    "task": _one_of("", "forbidden", "optional", "required"),
+    "on_disconnect": _one_of("cancel", "detach"),
+    "join": _one_of("", "same-arguments"),
+    **dict.fromkeys(("requires", "input_schema"), _TABLE),
+}
+
+
+def find_mistake(options: Mapping[str, object]) -> str:
+    """The first mistake in the options, or "". A misspelt option must not silently switch off an approval."""
+    for key, value in options.items():
+        if key not in _CHECKS:
+            near = get_close_matches(key, _CHECKS, n=1)
+            return f"unknown option {key!r}; " + (
+                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_CHECKS)}"
+            )
+        allowed, fits = _CHECKS[key]
+        if not fits(value):
+            return f"{key} must be {allowed}, not {value!r}"
+    return ""

@@ -1,0 +1,1 @@
+"""Progress of other libraries and programs: progress bars, subprocesses and downloads."""

@@ -1,0 +1,380 @@
+"""`ServerOffers` keeps the lists of a server fresh: its tools, resources, templates and prompts.
+
+`fetch_other_lists` reads lists page by page, `read_tools` makes tools of ours of the server's, and
+`Subscriptions` asks the server, in the way of its era, to be told of changed lists and resources.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+from msgspec.structs import replace
+
+from afoot.config.settings import Server
+from afoot.core.facts import Limits
+from afoot.core.ports import Tool
+from afoot.errors import RunnerDied, ToolError
+from afoot.providers.upstream.connection import McpConnection
+from afoot.providers.upstream.transport import Request, ServerLog
+from afoot.wire import client_reading, mcp_2026
+from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Fault
+from afoot.wire.mcp_2026 import ParamHeader
+
+MAX_PAGES: Final = 1000  # of one list: a server whose cursors never end must not hang us
+RELISTEN_S: Final = (1.0, 30.0)  # before a stream of notifications that ended is asked for again, doubling
+REFRESH_PAUSE_S: Final = (0.1, 10.0)  # before changed lists are read again; doubling while they keep changing
+APP_SCHEME: Final = "ui://"  # of the pages of MCP Apps
+LIMIT_SETTINGS: Final = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s", "start_s")
+
+Items = list[dict[str, Any]]
+OnChange = Callable[[str, str | None], object]  # tools, resources, prompts; or resource and its URI
+
+_log = logging.getLogger("afoot.upstream")
+
+
+class ServerLists(Struct):
+    """Everything that a server offers, as it said it. It is stored in the state folder."""
+
+    tools: list[Raw] = []
+    resources: Items = []
+    templates: Items = []
+    prompts: Items = []
+
+    @property
+    def has_apps(self) -> bool:
+        """Whether a tool or a resource is of an MCP App."""
+        uris = (str(one.get("uri", "")) for one in self.resources)
+        return any(APP_SCHEME.encode() in bytes(tool) for tool in self.tools) or any(
+            uri.startswith(APP_SCHEME) for uri in uris
+        )
+
+    def changed_kinds(self, other: "ServerLists") -> list[str]:
+        """Return the kinds in which another one differs."""
+        kinds = {
+            "tools": [bytes(tool) for tool in self.tools] != [bytes(tool) for tool in other.tools],
+            "resources": (self.resources, self.templates) != (other.resources, other.templates),
+            "prompts": self.prompts != other.prompts,
+        }
+        return [kind for kind, is_other in kinds.items() if is_other]
+
+
+class ToolHints(Struct):
+    """The annotations of a tool that count here; None where the tool does not say."""
+
+    read_only: bool | None = field(name="readOnlyHint", default=None)
+    destructive: bool | None = field(name="destructiveHint", default=None)
+    idempotent: bool | None = field(name="idempotentHint", default=None)
+
+
+class ToolDefinition(Struct):
+    """The fields of a tool's definition that count here; the definition is passed on as it came."""
+
+    name: str
+    schema: Raw = field(name="inputSchema")
+    hints: ToolHints | None = field(name="annotations", default=None)
+
+
+class UpstreamTool(Struct, frozen=True):
+    """A tool of a server, and what is needed to call it."""
+
+    tool: Tool
+    schema: bytes
+    mirrors: list[ParamHeader] = []  # arguments that are repeated in HTTP headers
+
+
+_definition_decoder = msgspec.json.Decoder(ToolDefinition)
+
+
+class ServerOffers:
+    """The newest lists that are known, read from the server or stored before, and their listeners."""
+
+    def __init__(self, server: Server, limits: Limits, server_log: ServerLog) -> None:
+        self.lists = ServerLists()
+        self.tools: dict[str, UpstreamTool] = {}
+        self._server = server
+        self._limits = limits
+        self._server_log = server_log
+        self.has_apps = False  # whether it has pages of MCP Apps
+        self._callbacks: list[OnChange] = []
+        self.listing: asyncio.Task[Exception | None] | None = None  # the last reading of the lists
+        self._connection: McpConnection | None = None  # the one that is asked
+        self._timer: asyncio.TimerHandle | None = None  # until changed lists are read
+        self._pause = REFRESH_PAUSE_S[0]
+        self._refreshed_at = 0.0
+
+    def listen(self, callback: OnChange) -> Callable[[], None]:
+        """Call back on changes, until the function that is returned is called."""
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
+
+    def set_lists(self, lists: ServerLists) -> None:
+        """Take these lists, and tell listeners which of them are new."""
+        changed_kinds = self.lists.changed_kinds(lists)
+        self.lists = lists
+        self.tools = read_tools(lists.tools, self._server, self._limits, self._server_log)
+        self.has_apps = lists.has_apps
+        for kind in changed_kinds:
+            self.tell(kind, None)
+
+    def refresh(self, connection: McpConnection) -> "asyncio.Task[Exception | None]":
+        """Read the lists, unless that is being done; the task's result is the error, if there was one."""
+        if self.listing is None or self.listing.done() or self._connection is not connection:
+            self._connection = connection
+            self.listing = asyncio.get_running_loop().create_task(self._fetch_all(connection))
+        return self.listing
+
+    def refresh_tools(self, connection: McpConnection) -> "asyncio.Task[Exception | None]":
+        """Read the tools over this connection, unless that is being done; its result is as for `refresh`."""
+        if connection.listing is None or connection.listing.done():
+            connection.listing = asyncio.get_running_loop().create_task(
+                self._fetch(self._fetch_tools(connection))
+            )
+        return connection.listing
+
+    def refresh_soon(self, connection: McpConnection) -> None:
+        """Read the lists soon: the server says that they changed. If it says so all the time, later."""
+        loop = asyncio.get_running_loop()
+        self._connection = connection
+        if self._timer is None:
+            is_calm = loop.time() - self._refreshed_at > 2 * self._pause
+            self._pause = REFRESH_PAUSE_S[0] if is_calm else min(2 * self._pause, REFRESH_PAUSE_S[1])
+            self._timer = loop.call_later(self._pause, self._on_refresh_due)
+
+    def tell(self, kind: str, uri: str | None) -> None:
+        """Tell listeners that something changed."""
+        for callback in tuple(self._callbacks):
+            try:
+                callback(kind, uri)
+            except Exception:  # a broken listener hurts nobody else
+                _log.exception("server %s: a listener failed", self._server_log.server)
+
+    def _on_refresh_due(self) -> None:
+        self._timer = None
+        connection = self._connection
+        if connection is None or connection.lost is not None:
+            return
+        self._refreshed_at = asyncio.get_running_loop().time()
+        if self.listing is not None and not self.listing.done():
+            self.refresh_soon(connection)
+        else:
+            self.refresh(connection)
+
+    async def _fetch_all(self, connection: McpConnection) -> Exception | None:
+        """Read the tools, which a call may wait for, and then all other lists."""
+        error = await asyncio.shield(self.refresh_tools(connection))
+        return await self._fetch(self._fetch_others(connection)) if error is None else error
+
+    async def _fetch_tools(self, connection: McpConnection) -> None:
+        changes = connection.list_changes
+        tools = await _fetch_pages(connection, "tools/list", "tools", "tools" in connection.capabilities)
+        self.set_lists(replace(self.lists, tools=tools))
+        connection.listed = changes
+        connection.digests = {name: found.tool.digest for name, found in self.tools.items()}
+
+    async def _fetch_others(self, connection: McpConnection) -> None:
+        lists = await fetch_other_lists(connection)
+        self.set_lists(replace(lists, tools=self.lists.tools))
+
+    async def _fetch(self, reading: Awaitable[None]) -> Exception | None:
+        """Read lists; returns the error, if there was one: then they stay as they were."""
+        try:
+            async with asyncio.timeout(self._limits.start_s):
+                await reading
+        except TimeoutError:
+            late = f"did not list what it has within {self._limits.start_s:g} s (raise start_s)"
+            error: Exception = ToolError.unavailable(f"server {self._server_log.server} {late}")
+        except (Fault, RunnerDied, ToolError, RecursionError) as wrong:
+            error = wrong
+        else:
+            return None
+        self._server_log.note(f"its lists could not be read: {error}", logging.WARNING)
+        return error
+
+
+class Subscriptions:
+    """The resources and lists that we want to be told of. A new connection is subscribed to all of them."""
+
+    def __init__(self, missed: Callable[[McpConnection], None]) -> None:
+        """`missed` is called where changes may have been missed."""
+        self._missed = missed
+        self._uris: set[str] = set()
+        self._connection: McpConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def attach(self, connection: McpConnection) -> None:
+        """Subscribe on a new connection."""
+        self._connection = connection
+        if connection.dialect.is_modern:
+            self._listen()
+            return
+        for uri in sorted(self._uris):
+            with suppress(Fault, RunnerDied, ToolError):
+                await connection.request(Request("resources/subscribe", {"uri": uri}))
+
+    async def add(self, connection: McpConnection, uri: str) -> None:
+        """Be told when this resource changes; raises Fault."""
+        if connection is self._connection and not connection.dialect.is_modern:
+            await connection.request(Request("resources/subscribe", {"uri": uri}))
+        if uri not in self._uris:
+            self._uris.add(uri)
+            self._relisten()
+
+    async def remove(self, connection: McpConnection | None, uri: str) -> None:
+        """Be told of this resource no more, also after the next start; raises Fault."""
+        if uri in self._uris:
+            self._uris.discard(uri)
+            self._relisten()
+        if connection is not None and connection is self._connection and not connection.dialect.is_modern:
+            await connection.request(Request("resources/unsubscribe", {"uri": uri}))
+
+    async def close(self) -> None:
+        """End the stream of notifications."""
+        task = self._task
+        self._task = None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def _relisten(self) -> None:
+        if self._connection is not None and self._connection.dialect.is_modern:
+            self._listen()
+
+    def _listen(self) -> None:
+        """Replace the one long request of 2026-07-28 that names everything we want to be told of."""
+        if self._task is not None:
+            self._task.cancel()
+        self._task = None
+        connection = self._connection
+        wanted = self._wanted(connection.capabilities) if connection else {}
+        if connection is not None and wanted:
+            self._task = asyncio.get_running_loop().create_task(self._keep_listening(connection, wanted))
+
+    def _wanted(self, offered: dict[str, Any]) -> dict[str, object]:
+        wanted: dict[str, object] = {
+            f"{kind}ListChanged": True
+            for kind in ("tools", "resources", "prompts")
+            if isinstance(offered.get(kind), dict) and offered[kind].get("listChanged")
+        }
+        if self._uris:
+            wanted["resourceSubscriptions"] = sorted(self._uris)
+        return wanted
+
+    async def _keep_listening(self, connection: McpConnection, wanted: dict[str, object]) -> None:
+        """Send the request again whenever it ends; less often, if it ends soon."""
+        loop, pause = asyncio.get_running_loop(), RELISTEN_S[0]
+        while connection.lost is None:
+            since = loop.time()
+            try:
+                await connection.request(Request("subscriptions/listen", {"notifications": wanted}))
+            except RunnerDied as died:
+                if connection.lost is not None or not died.began:
+                    return
+            except (Fault, ToolError) as error:
+                connection.server_log.note(f"no notices of changes: {error}")
+                if isinstance(error, Fault) and error.code:
+                    return  # the server does not support it
+            pause = RELISTEN_S[0] if loop.time() - since > RELISTEN_S[1] else min(2 * pause, RELISTEN_S[1])
+            await asyncio.sleep(pause)
+            self._missed(connection)
+
+
+async def fetch_other_lists(connection: McpConnection) -> ServerLists:
+    """Read everything but tools that the server says it has; raises Fault, RunnerDied, ToolError."""
+    offered = connection.capabilities
+    lists = ServerLists()
+    if "resources" in offered:
+        resources = await _fetch_pages(connection, "resources/list", "resources", True)
+        templates = await _fetch_pages(connection, "resources/templates/list", "resourceTemplates", False)
+        lists.resources = _decode_dicts(resources)
+        lists.templates = _decode_dicts(templates)
+    if "prompts" in offered:
+        lists.prompts = _decode_dicts(await _fetch_pages(connection, "prompts/list", "prompts", True))
+    return lists
+
+
+async def _fetch_pages(connection: McpConnection, method: str, key: str, is_promised: bool) -> list[Raw]:
+    """Return all pages of a list; nothing, if the server does not know it and did not promise it."""
+    found: list[Raw] = []
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(MAX_PAGES):
+        try:
+            result = await connection.request(Request(method, {"cursor": cursor} if cursor else {}))
+        except Fault as fault:
+            if fault.code == METHOD_NOT_FOUND or not is_promised:
+                return found
+            raise
+        items, cursor = client_reading.read_list_page(result, key)
+        found += items
+        if cursor is None:
+            return found
+        if cursor in seen:
+            break
+        seen.add(cursor)
+    connection.server_log.count_anomaly("endless_list", method)
+    return found
+
+
+def _decode_dicts(items: list[Raw]) -> Items:
+    found: list[Any] = [msgspec.json.decode(item) for item in items]
+    return [item for item in found if isinstance(item, dict)]
+
+
+def server_limits(server: Server, limits: Limits) -> Limits:
+    """Return the limits of a server's tools. Silence counts from the start only where the settings say so."""
+    own = {clock: getattr(server, clock) for clock in LIMIT_SETTINGS if getattr(server, clock) is not None}
+    return replace(limits, patient=server.idle_s is None, **own)
+
+
+def read_tools(
+    definitions: Iterable[Raw], server: Server, limits: Limits, server_log: ServerLog
+) -> dict[str, UpstreamTool]:
+    """Return the tools that can be offered, by their names at the server; others are counted as anomalies."""
+    found: dict[str, UpstreamTool] = {}
+    for raw in definitions:
+        try:
+            definition = _definition_decoder.decode(raw)
+        except msgspec.DecodeError as error:
+            server_log.count_anomaly("bad_tool", str(error))
+            continue
+        if not definition.name or not definition.name.isprintable():
+            server_log.count_anomaly("bad_tool", f"{definition.name!r} is no name for a tool")
+        elif definition.name in found:
+            server_log.count_anomaly("tool_named_twice", definition.name)
+        elif b"x-mcp-header" in bytes(raw) and mcp_2026.has_invalid_param_headers(raw):
+            # The protocol demands that such a tool is not offered.
+            server_log.count_anomaly("bad_tool", f"{definition.name}: its x-mcp-header is not valid")
+        else:
+            found[definition.name] = _read_tool(raw, definition, server, limits, server_log.server)
+    return found
+
+
+def _read_tool(
+    raw: Raw, definition: ToolDefinition, server: Server, limits: Limits, name: str
+) -> UpstreamTool:
+    hints = definition.hints or ToolHints()
+    read_only, idempotent = definition.name in server.read_only, definition.name in server.idempotent
+    # A tool that the settings list as read-only or idempotent is that, whatever it says; its own hints are
+    # ignored then.
+    is_listed = (read_only or idempotent) and not server.trust_annotations
+    tool = Tool(
+        name=definition.name,
+        server=name,
+        definition=raw,
+        limits=limits,
+        read_only=read_only or (hints.read_only is True and not is_listed),
+        idempotent=idempotent or (hints.idempotent is True and not is_listed),
+        destructive=hints.destructive is True,
+        digest=hashlib.sha256(raw).hexdigest(),
+        inner=definition.name,
+        trusted=server.trust_annotations or is_listed,
+        approval=server.approval,
+        starts=True,
+    )
+    return UpstreamTool(tool, bytes(definition.schema), mcp_2026.param_headers(bytes(raw)))

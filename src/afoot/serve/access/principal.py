@@ -1,0 +1,64 @@
+"""`Principal`: the identity of a request, as far as it was proved, and its scopes (S2, S3)."""
+
+from hashlib import sha256
+from math import inf
+from typing import Final
+
+from msgspec import Struct
+
+CALL: Final = "call"  # use tools, and see one's own calls
+WATCH: Final = "watch"  # see everything
+ANSWER: Final = "answer"  # answer questions, stop calls
+ADMIN: Final = "admin"  # change servers, the allowlist, the history and browser sessions
+SCOPES: Final = (CALL, WATCH, ANSWER, ADMIN)
+OPERATOR: Final = "operator"
+
+
+class Denied(Exception):
+    """The request is refused; the message says why.
+
+    `scope` is the missing scope, if that is all that is missing.
+
+    `is_claim`: the request carried credentials.
+    """
+
+    def __init__(self, status: int, message: str, scope: str = "", is_claim: bool = True) -> None:
+        super().__init__(message)
+        self.status = status
+        self.scope = scope
+        self.is_claim = is_claim
+
+
+class Principal(Struct, frozen=True):
+    """An accepted identity, and its proof: a browser session, a named token or an issuer's token."""
+
+    caller: str
+    scopes: frozenset[str]
+    session: str = ""
+    token: str = ""  # the id of a named token
+    until: float = inf  # the expiry of an issuer's token, after which its owner must send a newer one
+
+    @property
+    def role(self) -> str:
+        """The role in which it steers calls: `caller` for its own, `operator` for others' calls."""
+        return OPERATOR if self.scopes & {WATCH, ADMIN} else "caller"
+
+    def require_scope(self, *scopes: str) -> None:
+        """Check for one of these scopes; raises Denied."""
+        if self.scopes.isdisjoint(scopes):
+            has = ", ".join(one for one in SCOPES if one in self.scopes) or "nothing"
+            raise Denied(403, f"the scope `{scopes[0]}` is needed, and {self.caller} has {has}", scopes[0])
+
+
+NOBODY: Final = Principal("", frozenset())
+ANYBODY: Final = Principal("", frozenset((WATCH,)))  # anybody on this machine, if the gateway is open
+
+
+def operator_principal(session: str = "", token: str = "", until: float = inf) -> Principal:
+    """The operator, at the terminal or in a browser with a session."""
+    return Principal(OPERATOR, frozenset(SCOPES), session, token, until)
+
+
+def secret_digest(secret: bytes) -> str:
+    """The digest under which a secret is stored. Random secrets of 192 bits and more need no salt."""
+    return sha256(secret).hexdigest()

@@ -1,0 +1,1 @@
+"""The HTTP API of the gateway: one module for each resource below `/api`."""

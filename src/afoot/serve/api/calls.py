@@ -1,0 +1,300 @@
+"""Calls over the operator's API: found, started, shown, cancelled and run again, and their wire log."""
+
+from collections.abc import Iterable
+
+from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec.structs import replace
+
+from afoot.core.call import State
+from afoot.core.ports import CallQuery
+from afoot.core.redaction import redacted_pointers
+from afoot.engine.engine import Submission
+from afoot.engine.live_call import LiveCall
+from afoot.engine.recovery import load_call
+from afoot.engine.wire_log import CallMessages, WireMessage
+from afoot.errors import UnknownName
+from afoot.serve.access.principal import ANSWER
+from afoot.serve.api.call_events import FollowOptions, stream_events
+from afoot.serve.api.request import ApiError, ApiRequest, read_choice, read_number
+from afoot.serve.api.views import (
+    CallView,
+    ChildCounts,
+    call_view,
+    call_view_with_forecast,
+    full_call_view,
+    row_view,
+)
+from afoot.serve.shared import GatewayState
+from afoot.store.search import ambiguous_id_message, find_by_id_part
+
+STATES = ("live", "waiting", *(state.value for state in State))
+OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
+FILTERS = ("q", "tool", "server", "state", "outcome", "parent", "before", "limit")
+MAX_PAGE = 500  # calls on a page
+MAX_TIES = 100  # more calls that a page may have if they are of its last moment: none falls between two pages
+
+
+class CallPage(Struct, frozen=True):
+    """Calls, newest first; `next` is the `before` of the next page."""
+
+    calls: list[CallView]
+    next: float | None
+
+
+class StartRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A call to start. Limits can only be lowered here."""
+
+    tool: str
+    arguments: Raw | UnsetType = UNSET
+    idle_s: float | None = None
+    ceiling_s: float | None = None
+
+
+class CancelCallRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a call should stop."""
+
+    reason: str = "the operator cancelled it"
+
+
+class RerunRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Run the same tool again, with the same arguments or with these."""
+
+    arguments: Raw | UnsetType = UNSET
+
+
+class WireView(Struct, frozen=True):
+    """The newest messages of a call, oldest first; `left_out` counts those before them.
+
+    `recording`: whether messages are recorded now.
+    """
+
+    recording: bool
+    messages: list[WireMessage]
+    left_out: int
+
+
+async def index(request: ApiRequest) -> None:
+    """The calls that match, newest first; live ones with their newest values."""
+    given = request.query(*FILTERS)
+    limit = int(read_number(given.get("limit", "100"), "limit", 1, MAX_PAGE))
+    query = CallQuery(
+        given.get("q", ""),
+        given.get("tool", ""),
+        given.get("server", ""),
+        read_choice(given.get("state", ""), "state", STATES),
+        read_choice(given.get("outcome", ""), "outcome", OUTCOMES),
+        before=read_number(given["before"], "before", 0, 1e12) if "before" in given else None,
+        limit=limit,
+        parent=given.get("parent", ""),
+        caller=request.only_caller,
+    )
+    calls = await find_calls(request.gateway, query)
+    await request.answer(200, CallPage(calls, calls[-1].opened if len(calls) >= limit else None))
+
+
+async def start(request: ApiRequest) -> None:
+    """Start a call: its events until its end, or with `Prefer: respond-async` only where to find it."""
+    want = await request.body(StartRequest)
+    gateway = request.gateway
+    arguments = Raw(b"{}") if want.arguments is UNSET else want.arguments
+    check_start(want, bytes(arguments), gateway.settings.max_arguments_bytes)
+    is_alone = "respond-async" in request.header(b"prefer").lower()
+    live = gateway.engine.submit(
+        Submission(
+            want.tool, arguments, request.principal.caller, want.idle_s, want.ceiling_s,
+            can_ask=not is_alone and ANSWER in request.principal.scopes,  # the events' reader can answer
+        )
+    )  # fmt: skip
+    place = (b"location", f"/api/calls/{live.call.id}".encode())
+    if is_alone:
+        await gateway.wait_until_recorded()  # an acknowledged call is not lost (H1)
+        applied = (b"preference-applied", b"respond-async")
+        await request.answer(202, call_view(live.call, gateway.engine.clock.now()), place, applied)
+    else:
+        request.reply.add(place)
+        await stream_events(request, live, FollowOptions())
+
+
+async def show(request: ApiRequest) -> None:
+    """One call with everything that is known of it."""
+    request.query()
+    engine = request.gateway.engine
+    live = await call_in_path(request)
+    call = live.call
+    samples = await engine.journal.samples(call.id)
+    now = engine.clock.now()
+    seen = call_view_with_forecast(engine, live, now, full_call_view(call, samples, now))
+    if live.below is None:  # its child calls, if there were any, are finished
+        total, failed = await engine.journal.children(call.id)
+        seen = replace(seen, children=ChildCounts(total, 0, failed) if total else None)
+    await request.answer(200, seen)
+
+
+async def cancel(request: ApiRequest) -> None:
+    """Ask a call to stop."""
+    want = await request.body(CancelCallRequest)
+    gateway = request.gateway
+    live = await call_in_path(request)
+    call = live.call
+    if call.opened.caller != request.principal.caller:
+        request.principal.require_scope(ANSWER)
+    if call.end is not None:
+        raise ApiError(
+            409, f"call {call.id} is over: {call.end.outcome}", "refused", outcome=call.end.outcome
+        )
+    gateway.engine.cancel(
+        live, request.principal.role, want.reason or CancelCallRequest().reason, request.identity
+    )
+    seen = call_view(call, gateway.engine.clock.now())
+    await gateway.wait_until_recorded()
+    await request.answer(202, seen)
+
+
+async def rerun(request: ApiRequest) -> None:
+    """Start a new call of the same tool, linked to this one, and approved again."""
+    want = await request.body(RerunRequest)
+    gateway = request.gateway
+    before = (await call_in_path(request)).call
+    arguments = before.opened.arguments if want.arguments is UNSET else want.arguments
+    _check_secrets_given(before.opened.arguments, arguments)
+    start = StartRequest(before.opened.tool, arguments or Raw(b"{}"))
+    check_start(start, bytes(arguments or b"{}"), gateway.settings.max_arguments_bytes)
+    live = gateway.engine.submit(
+        Submission(start.tool, arguments or Raw(b"{}"), request.principal.caller, rerun_of=before.id)
+    )
+    await gateway.wait_until_recorded()  # an acknowledged call is not lost (H1)
+    place = (b"location", f"/api/calls/{live.call.id}".encode())
+    await request.answer(202, call_view(live.call, gateway.engine.clock.now()), place)
+
+
+async def show_wire(request: ApiRequest) -> None:
+    """The messages on both sides of the gateway for a call, if they are recorded (`record_wire`)."""
+    request.query()
+    call = (await call_in_path(request)).call.id
+    tapes = request.gateway.engine.wire_log
+    tape = CallMessages() if tapes is None else tapes[call]
+    await request.answer(200, WireView(tapes is not None, list(tape.said), tape.left_out))
+
+
+async def find_calls(gateway: GatewayState, query: CallQuery) -> list[CallView]:
+    """Live calls and those of the history, as one list."""
+    now = gateway.engine.clock.now()
+    living = {
+        live.call.id: call_view_with_forecast(gateway.engine, live, now) for live in gateway.engine.calls()
+    }
+    found = [
+        one
+        for key, one in living.items()
+        if _matches(one, query) and _contains_text(gateway.engine[key], query.text)
+    ]
+    if query.state in ("", "finished"):
+        # The history may also list live calls, with older values, so as many more rows are read.
+        most = query.limit + len(living) + MAX_TIES
+        rows = await gateway.engine.journal.find(replace(query, limit=most))
+        found += [row_view(row, now) for row in rows if row.id not in living]
+    found.sort(key=lambda one: (one.opened, one.id), reverse=True)
+    page = found[: query.limit]
+    return page + [one for one in found[query.limit :] if one.opened == page[-1].opened]
+
+
+async def call_in_path(request: ApiRequest) -> LiveCall:
+    """The call that the path names, if the asker may see it."""
+    return await visible_call(request, request.names["id"])
+
+
+async def visible_call(request: ApiRequest, name: str) -> LiveCall:
+    """The call of this name, if the asker may see it; the call of another caller is unknown to it (S3)."""
+    if not request.only_caller:
+        return await resolve_call(request.gateway, name)
+    return await request.gateway.own_call(name, request.only_caller)
+
+
+async def resolve_call(gateway: GatewayState, name: str) -> LiveCall:
+    """The call with this id, or the only one whose id begins or ends so; raises UnknownName, ApiError."""
+    try:
+        return await load_call(gateway.engine, name)
+    except UnknownName:
+        pass
+    journal = gateway.engine.journal
+    living = [live.call.id for live in gateway.engine.calls()]
+    fitting = await find_by_id_part(journal, name, living)
+    if len(fitting) == 1:
+        return await load_call(gateway.engine, fitting[0])
+    if fitting:
+        raise ApiError(409, ambiguous_id_message(name, fitting), nearest=fitting[:5])
+    recent = [row.id for row in await journal.find(CallQuery(limit=200))]
+    raise UnknownName("call", name, _comparable(name, [*recent, *living]))
+
+
+def check_start(want: StartRequest, arguments: bytes, limit: int) -> None:
+    """Check the arguments' size and type, and the limits; raises ApiError."""
+    if len(arguments) > limit:
+        raise ApiError(
+            413, f"arguments: over {limit} bytes (raise max_arguments_bytes)", fields=["arguments"]
+        )
+    if marks := redacted_pointers(Raw(arguments)):
+        raise ApiError(422, f"arguments: {', '.join(marks)}: a mark for a secret is no value", fields=marks)
+    if arguments.lstrip()[:1] != b"{":
+        raise ApiError(422, "arguments: must be an object", fields=["arguments"])
+    for name in ("idle_s", "ceiling_s"):
+        value = getattr(want, name)
+        if value is not None and not 0 < value < 1e9:
+            raise ApiError(422, f"{name}: must be a number of seconds over 0", fields=[name])
+
+
+def _matches(one: CallView, query: CallQuery) -> bool:
+    # `live` and `waiting` are filters of the API, not states of a call.
+    also = {"live": one.state != "finished", "waiting": one.waiting is not None}
+    state_fits = query.state in ("", one.state) or also.get(query.state, False)
+    return (
+        state_fits
+        and query.tool in ("", one.tool)
+        and query.server in ("", one.server)
+        and query.outcome in ("", one.outcome)
+        and query.parent in ("", one.parent)
+        and query.caller in ("", one.caller)
+        and (query.before is None or one.opened < query.before)
+    )
+
+
+def _contains_text(live: LiveCall, text: str) -> bool:
+    if not text:
+        return True
+    call = live.call
+    message = (call.latest.message if call.latest else None) or ""
+    arguments = json.encode(json.decode(call.opened.arguments or b"{}")).decode()
+    wanted = text.lower()
+    return any(wanted in one.lower() for one in (call.id, call.opened.tool, message, arguments))
+
+
+def _comparable(name: str, ids: Iterable[str]) -> list[str]:
+    """The ids cut to the length of the name: a short name would be near to no full id."""
+    return sorted({one[-max(len(name), 8) :] for one in ids})
+
+
+def _check_secrets_given(before: Raw, arguments: Raw) -> None:
+    """Check that each secret is given again, because secrets are not kept.
+
+    Raises ApiError naming each field.
+    """
+    missing = [one for one in redacted_pointers(before) if _is_missing(arguments, one)]
+    if missing := sorted({*missing, *redacted_pointers(arguments)}):
+        errors = [
+            {"field": one, "message": "was a secret, which is not kept: give it again"} for one in missing
+        ]
+        text = f"arguments: {', '.join(missing)} must be given again: secrets are not kept"
+        raise ApiError(422, text, code="redacted", fields=errors)
+
+
+def _is_missing(arguments: Raw, pointer: str) -> bool:
+    """Whether the field is missing although its parent object is there."""
+    at = json.decode(arguments or b"{}")
+    *above, last = [one.replace("~1", "/").replace("~0", "~") for one in pointer.split("/")[1:]]
+    for step in above:
+        if isinstance(at, list) and step.isdecimal() and int(step) < len(at):
+            at = at[int(step)]
+        elif isinstance(at, dict) and step in at:
+            at = at[step]
+        else:
+            return False
+    return isinstance(at, dict) and last not in at

@@ -1,0 +1,299 @@
+"""Everything that happens, as one stream: a snapshot, then changes, at most twenty frames a second (H2).
+
+The facts are read from the journal, so a slow watcher misses none and delays nobody. Only while the journal
+cannot be read do they come from memory.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from afoot.core.facts import NOTHING, Entry, Finished, Opened, Reading, Reported, Result
+from afoot.engine.followers import MAX_QUEUED_FACTS, Wakeup, Watcher
+from afoot.engine.live_call import SAMPLE_S, LiveCall
+from afoot.errors import StoreError
+from afoot.observe.eta import Eta
+from afoot.serve.api.request import ApiRequest
+from afoot.serve.api.views import (
+    NO_FORECAST,
+    CallForecast,
+    CallView,
+    QuestionView,
+    call_view_with_forecast,
+    encode_json,
+    forecast,
+    open_questions,
+)
+from afoot.serve.mcp.asgi import DisconnectWatch
+from afoot.serve.shared import GatewayState
+from afoot.wire import framing
+
+MAX_FRAMES_PER_S = 20
+FACTS_PER_FRAME = 1000  # facts in one frame
+LONG_VALUE = 16 * 1024  # bytes; a longer value is left out of this stream
+
+
+class FeedSnapshot(Struct, frozen=True):
+    """The present state. Facts of a call up to its `seq` are in it already."""
+
+    now: float
+    epoch: str
+    pos: int
+    version: str
+    degraded: str | None
+    keepalive_s: float  # a stream that is silent for longer is dead
+    calls: list[CallView]
+    questions: list[QuestionView]
+
+
+class LatestReading(Struct, frozen=True):
+    """The newest reading of a call, if it has one, and its forecast; `readings` counts all readings."""
+
+    call: str
+    reading: Reading | None
+    readings: int
+    eta: Eta | None = None
+    rate: float | None = None
+    stalled: bool = False
+    detached: bool = False
+
+
+class FeedChanges(Struct, frozen=True):
+    """New facts in order, and the newest reading of each call that has a newer one."""
+
+    now: float
+    facts: list[Raw]
+    readings: list[LatestReading]
+    degraded: str | None
+
+
+async def snapshot(request: ApiRequest) -> None:
+    """The present state, as the stream begins with it; its position in the stream is EPOCH:POS."""
+    request.query()
+    await request.answer(200, _snapshot_now(request.gateway))
+
+
+async def events(request: ApiRequest) -> None:
+    """Stream everything until the watcher leaves or the gateway closes."""
+    given = request.query("after")
+    last = request.header(b"last-event-id") or given.get("after", "")
+    gateway, reply = request.gateway, request.reply
+    wakeup = Wakeup()
+    leaving = DisconnectWatch(request.receive, reply, wakeup.wake)
+    gateway.wakeups.append(wakeup)
+    gateway.watching[request.session] += 1
+    try:
+        feed = _Feed(request, wakeup)
+        with feed.watcher:
+            await feed.begin(last)
+            while not reply.gone and gateway.engine.closing is None and request.is_still_admitted:
+                request.seen()  # a person may be watching
+                await feed.turn()
+        if not reply.gone:
+            await reply.finish((), None)
+    finally:
+        gateway.watching[request.session] -= 1
+        gateway.wakeups.remove(wakeup)
+        leaving.close()
+
+
+class _Feed:
+    """One watcher's position in the journal, and what it knows of each call."""
+
+    def __init__(self, request: ApiRequest, wakeup: Wakeup) -> None:
+        self._gateway = request.gateway
+        self._engine = request.gateway.engine
+        self._reply = request.reply
+        self.watcher = Watcher(self._engine.watchers, self._on_fact)
+        self._wakeup = wakeup
+        self._pos = 0
+        self._sent: dict[str, int] = {}  # by call: the last fact it was sent
+        self._numbers: dict[str, int] = {}  # by call: how many readings it knows of
+        self._forecasts: dict[str, tuple[float, CallForecast]] = {}  # by call: its time, and itself
+        self._ended: list[LiveCall] = []  # finished since the last frame: their last readings are due
+        self._unrecorded: deque[Entry] = deque(maxlen=MAX_QUEUED_FACTS)  # facts that the journal may not have
+        self._quiet_since = self._engine.clock.now()
+
+    async def begin(self, last: str) -> None:
+        """Resume behind the last event if its position is still kept; else begin with the present state."""
+        why = await self._cannot_resume(last)
+        if why is None:
+            await self._reply.push(framing.comment_frame("resumed"))
+            return
+        frames = framing.event_frame(encode_json({"reason": why}), "reset") if last else b""
+        await self._reply.push(frames + self._snapshot())
+
+    async def turn(self) -> None:
+        """Send what is new, and wait for more; two frames keep the minimum distance."""
+        clock = self._engine.clock
+        began = clock.now()
+        frame = await self._changes(began)
+        if frame:
+            self._quiet_since = began
+        elif began - self._quiet_since >= self._gateway.settings.keepalive_s:
+            self._quiet_since = began
+            frame = framing.comment_frame("alive")
+        if frame:
+            await self._reply.push(frame)
+            await asyncio.sleep(max(0.0, began + 1 / MAX_FRAMES_PER_S - clock.now()))
+        # Readings wake nobody, so live calls are polled for them.
+        wait_s = 1 / MAX_FRAMES_PER_S if self._engine.calls() else self._gateway.settings.keepalive_s
+        timer = clock.at(began + wait_s, self._wakeup.wake)
+        await self._wakeup.wait()
+        timer.cancel()
+
+    def _on_fact(self) -> None:
+        """A fact was recorded. A finished call is noted here, because the engine drops it soon."""
+        entry = self.watcher.entries[-1]
+        if type(entry.fact) is Finished and len(self._ended) < MAX_QUEUED_FACTS:
+            self._ended.append(self._engine[entry.call])
+        self._wakeup.wake()
+
+    async def _cannot_resume(self, last: str) -> str | None:
+        journal = self._engine.journal
+        epoch, _, text = last.rpartition(":")
+        if epoch != journal.epoch or not (text.isdecimal() and text.isascii()):
+            return f"{last!r} is no place in this history" if last else "new"
+        pos = int(text)
+        if pos > journal.position or journal.position - pos > MAX_QUEUED_FACTS:
+            return f"{last!r} is no longer kept"
+        if pos < journal.position:
+            first = await journal.since(pos, 1)
+            if not first or first[0][0] != pos + 1:
+                return f"{last!r} is no longer kept"
+        self._pos = pos
+        return None
+
+    def _snapshot(self) -> bytes:
+        engine = self._engine
+        self._pos = engine.journal.position
+        self._sent = {live.call.id: live.call.seq for live in engine.calls()}
+        self._numbers = {live.call.id: live.call.readings for live in engine.calls()}
+        return framing.event_frame(
+            encode_json(_snapshot_now(self._gateway)), "snapshot", f"{engine.journal.epoch}:{self._pos}"
+        )
+
+    async def _changes(self, now: float) -> bytes:
+        before = self._pos
+        facts = [
+            Raw(encode_json(_without_long_values(entry)))
+            for entry in await self._facts()
+            if self._is_new(entry)
+        ]
+        readings = list(self._readings(now))
+        if not facts and not readings:
+            return b""
+        place = f"{self._engine.journal.epoch}:{self._pos}" if self._pos > before else ""
+        changes = FeedChanges(now, facts, readings, self._engine.recorder.degraded)
+        return framing.event_frame(encode_json(changes), "changes", place)
+
+    async def _facts(self) -> list[Entry]:
+        """The facts behind our position, then those that only memory has.
+
+        The journal may be unreadable, or a call was purged as soon as it had ended: here it would never end.
+        """
+        self._unrecorded.extend(self.watcher.take())
+        try:
+            found = await self._engine.journal.since(self._pos, FACTS_PER_FRAME)
+        except StoreError:
+            found = list[tuple[int, Entry]]()
+            if self._engine.recorder.degraded is None:
+                return []  # the journal will have more than memory has now
+        if found:
+            self._pos = found[-1][0]
+        entries = [entry for _, entry in found]
+        if len(entries) == FACTS_PER_FRAME:
+            self._wakeup.wake()
+            return entries
+        entries += self._unrecorded
+        if (
+            self._engine.recorder.degraded is None
+            and len(self._sent) > 2 * len(self._engine.calls()) + FACTS_PER_FRAME
+        ):
+            due = {entry.call for entry in (*self._unrecorded, *self.watcher.entries)}
+            self._sent = {
+                call: seq for call, seq in self._sent.items() if call in due or call in self._engine
+            }
+        self._unrecorded.clear()
+        return entries
+
+    def _is_new(self, entry: Entry) -> bool:
+        if entry.seq <= self._sent.get(entry.call, 0):
+            return False
+        self._sent[entry.call] = entry.seq
+        return True
+
+    def _readings(self, now: float) -> Iterator[LatestReading]:
+        """The calls with a new reading or a changed forecast."""
+        numbers, known = self._numbers, self._forecasts
+        calls = {live.call.id: live for live in (*self._engine.calls(), *self._ended)}
+        self._ended = []
+        self._numbers = {name: live.call.readings for name, live in calls.items()}
+        self._forecasts = {name: self._forecast(live, now, known.get(name)) for name, live in calls.items()}
+        for name, live in calls.items():
+            call, ahead = live.call, self._forecasts[name][1]
+            has_read = call.readings != numbers.get(name, 0) and call.latest is not None
+            if has_read or (call.end is None and _is_news(ahead, known.get(name, (0.0, NO_FORECAST))[1])):
+                yield LatestReading(
+                    name, call.latest, call.readings, ahead.eta, ahead.rate, ahead.stalled, ahead.detached
+                )
+
+    def _forecast(
+        self, live: LiveCall, now: float, known: tuple[float, CallForecast] | None
+    ) -> tuple[float, CallForecast]:
+        """The forecast of a call, made once a second, as often as its readings are kept.
+
+        The first estimate of the time left comes with the second reading.
+        """
+        is_first = known is not None and known[1].eta is None and live.call.readings > 1
+        if known is not None and now - known[0] < SAMPLE_S and live.call.end is None and not is_first:
+            return known
+        return now, forecast(self._engine, live, now)
+
+
+def _snapshot_now(gateway: GatewayState) -> FeedSnapshot:
+    engine = gateway.engine
+    now, calls = engine.clock.now(), engine.calls()
+    return FeedSnapshot(
+        now, engine.journal.epoch, engine.journal.position, gateway.version, engine.recorder.degraded,
+        gateway.settings.keepalive_s,
+        [call_view_with_forecast(engine, live, now) for live in calls],
+        [one for live in calls for one in open_questions(live.call)],
+    )  # fmt: skip
+
+
+def _is_news(ahead: CallForecast, known: CallForecast) -> bool:
+    """Whether a changed forecast is news: the call stalls, is detached or gets an ETA, or no longer."""
+    news = [(one.stalled, one.detached, one.eta is None) for one in (ahead, known)]
+    return news[0] != news[1]
+
+
+def _without_long_values(entry: Entry) -> Entry:
+    """The fact without its longest values; `/api/calls/ID` has them."""
+    match entry.fact:
+        case Opened() as fact if _byte_count(fact.arguments) > LONG_VALUE:
+            return replace(entry, fact=replace(fact, arguments=_omitted(fact.arguments)))
+        case Reported() as fact if (
+            _byte_count(fact.data) + _byte_count(fact.partial) + _byte_count(fact.checkpoint) > LONG_VALUE
+        ):
+            parts = {name: _omitted(getattr(fact, name)) for name in ("data", "partial", "checkpoint")}
+            return replace(entry, fact=replace(fact, **parts))
+        case Finished(result=Result() as result) as fact if (
+            _byte_count(result.content) + _byte_count(result.structured) > LONG_VALUE
+        ):
+            content = Raw(b"[" + bytes(_omitted(result.content)) + b"]")
+            short = Result(content, _omitted(result.structured), result.is_error)
+            return replace(entry, fact=replace(fact, result=short))
+        case _:
+            return entry
+
+
+def _byte_count(value: Raw) -> int:
+    return memoryview(value).nbytes
+
+
+def _omitted(value: Raw) -> Raw:
+    return Raw(encode_json({"omitted_bytes": _byte_count(value)})) if _byte_count(value) else NOTHING

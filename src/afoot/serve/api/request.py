@@ -1,0 +1,168 @@
+"""`ApiRequest` is one request to the operator's API: its strictly read query and body, and `ApiError`."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Struct
+
+from afoot.errors import (
+    AfootError,
+    AlreadyAnswered,
+    CallerError,
+    IllegalFact,
+    OverQuota,
+    Refused,
+    ToolError,
+    UnknownName,
+)
+from afoot.serve.access.guard import Denied
+from afoot.serve.access.principal import ANSWER, NOBODY, OPERATOR, WATCH, Principal
+from afoot.serve.api.views import encode_json
+from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, header, read_body
+from afoot.serve.shared import GatewayState
+from afoot.wire.jsonrpc import Fault, validation_message
+
+T = TypeVar("T")
+
+
+class ApiError(Exception):
+    """An error response; `more` goes into the error's JSON."""
+
+    def __init__(self, status: int, message: str, category: str = "validation", **more: object) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.category = category
+        self.more = more
+
+
+class ApiRequest(Struct, frozen=True):
+    """One request to a route. `names` are the variable parts of the path."""
+
+    gateway: GatewayState
+    scope: Scope
+    receive: Receive
+    reply: HttpResponse
+    names: Mapping[str, str]
+    principal: Principal = NOBODY
+
+    @property
+    def session(self) -> str:
+        """The browser session of the request; empty if it has a token."""
+        return self.principal.session
+
+    @property
+    def identity(self) -> str:
+        """The operator who asks, as far as they can be told apart."""
+        return self.session or ("" if self.principal.caller == OPERATOR else self.principal.caller)
+
+    def query(self, *known: str) -> dict[str, str]:
+        """The query's parameters; raises ApiError for an unknown one."""
+        given = dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        for name in given:
+            if name not in known:
+                offered = ", ".join(known) or "none"
+                raise ApiError(422, f"query {name}: unknown; known here: {offered}", fields=[name])
+        return {name: value for name, value in given.items() if value}
+
+    async def body(self, kind: type[T]) -> T:
+        """The body as this type; raises ApiError naming the field. A missing body is an empty object."""
+        if header(self.scope, b"content-type") is None and _is_empty(self.scope):
+            data = b"{}"
+        else:
+            data = await read_body(self.scope, self.receive, self.gateway.settings.max_body_bytes)
+        if self.reply.denied:
+            raise ConnectionResetError  # its token ended before the body was complete
+        try:
+            return msgspec.json.decode(data or b"{}", type=kind)
+        except msgspec.ValidationError as error:
+            message = validation_message(error, "body")
+            raise ApiError(422, message, fields=[message.partition(":")[0].removeprefix("body.")]) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ApiError(400, f"body: not JSON: {error}") from None
+        except RecursionError:
+            raise ApiError(400, "body: nested too deep") from None
+
+    def seen(self) -> None:
+        """Note that a person is there who can be asked (A1); one who may not answer does not count."""
+        if ANSWER in self.principal.scopes:
+            engine = self.gateway.engine
+            engine.policy.seen = engine.clock.now()
+
+    @property
+    def is_still_admitted(self) -> bool:
+        """Whether the request may still be answered: its session may end while its stream is open."""
+        sessions = self.gateway.browser_sessions
+        return not self.session or (sessions is not None and sessions.is_active(self.session))
+
+    @property
+    def only_caller(self) -> str:
+        """The only caller whose calls may be seen; empty: everybody's (S3)."""
+        return "" if WATCH in self.principal.scopes else self.principal.caller
+
+    def may_see(self, caller: str) -> bool:
+        """Whether the calls of this caller may be seen."""
+        return self.only_caller in ("", caller)
+
+    def header(self, name: bytes) -> str:
+        """A header's text, or nothing."""
+        return (header(self.scope, name) or b"").decode("latin-1")
+
+    async def answer(self, status: int, thing: object, *headers: tuple[bytes, bytes]) -> None:
+        """Answer with JSON."""
+        await self.reply.json(status, encode_json(thing), (b"cache-control", b"no-store"), *headers)
+
+
+Handler = Callable[[ApiRequest], Awaitable[None]]
+
+
+def read_number(text: str, name: str, low: float, high: float) -> float:
+    """A number in the query; raises ApiError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise ApiError(422, f"{name}: must be a number from {low:g} to {high:g}, not {text!r}", fields=[name])
+    return value
+
+
+def read_choice(text: str, name: str, offered: tuple[str, ...]) -> str:
+    """One of a few words in the query; raises ApiError."""
+    if text and text not in offered:
+        raise ApiError(422, f"{name}: must be one of {', '.join(offered)}, not {text!r}", fields=[name])
+    return text
+
+
+def as_api_error(error: Exception) -> ApiError | None:
+    """The error response for an error that was raised on purpose; None for a bug."""
+    match error:
+        case ApiError():
+            return error
+        case Denied():
+            return ApiError(error.status, str(error), "auth")
+        case Fault():
+            return ApiError(error.status, error.message)
+        case UnknownName():
+            return ApiError(404, str(error), "not_found", nearest=error.nearest)
+        case OverQuota():
+            return ApiError(429, str(error), "rate_limit", retryable=True, retry_after_s=error.retry_after)
+        case Refused():
+            return ApiError(503, str(error), "unavailable", retry_after_s=error.retry_after)
+        case AlreadyAnswered() | IllegalFact():
+            return ApiError(409, str(error), "refused")
+        case ToolError():
+            return ApiError(422, error.message, error.category)
+        case CallerError():
+            return ApiError(422, str(error))
+        case AfootError():
+            return ApiError(503, str(error), "unavailable")
+        case _:
+            return None
+
+
+def _is_empty(scope: Scope) -> bool:
+    length = header(scope, b"content-length")
+    return header(scope, b"transfer-encoding") is None and (length is None or length == b"0")

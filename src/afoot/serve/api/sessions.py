@@ -1,0 +1,108 @@
+"""Browser sessions over the operator's API: login codes, sessions, and their end (S1)."""
+
+from msgspec import Struct, field
+
+from afoot.errors import CallerError, UnknownName
+from afoot.serve.access.browser_sessions import BrowserSession, BrowserSessions
+from afoot.serve.api.request import ApiError, ApiRequest
+
+OWN_SESSION = "me"
+
+
+class CodeView(Struct, frozen=True):
+    """A login code for one browser, alone and in a link; it works once, until it expires."""
+
+    code: str
+    url: str
+    expires: float
+
+
+class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The code of a login link."""
+
+    code: str
+
+
+class NewSessionView(Struct, frozen=True):
+    """A new session; its token is shown only here, and sent as `Authorization: Bearer` from now on."""
+
+    token: str
+    id: str
+    expires: float
+
+
+class SessionView(Struct, frozen=True):
+    """A browser that is logged in.
+
+    `seen`: the time of its last request since the gateway started. `streams`: its open streams of everything;
+    one, however many tabs it has.
+    """
+
+    id: str
+    since: float
+    expires: float
+    seen: float | None
+    agent: str
+    streams: int
+    is_mine: bool = field(name="mine")
+
+
+class SessionList(Struct, frozen=True):
+    """All browsers that are logged in, oldest first."""
+
+    sessions: list[SessionView]
+
+
+async def code(request: ApiRequest) -> None:
+    """Make a login link for one browser; it works once, within ten minutes."""
+    request.query()
+    made, expires = _browser_sessions(request).code(request.principal.until, request.principal.token)
+    # The guard has checked the Host header.
+    host = request.header(b"host")
+    scheme = "https" if request.gateway.public == f"https://{host}" else "http"
+    url = f"{scheme}://{host}/#login={made}"
+    await request.answer(201, CodeView(made, url, expires))
+
+
+async def begin(request: ApiRequest) -> None:
+    """Log a browser in with the code of a login link; needs no token."""
+    request.query()
+    want = await request.body(SessionRequest)
+    try:
+        token, session = _browser_sessions(request).log_in(want.code, request.header(b"user-agent"))
+    except CallerError as error:
+        raise ApiError(403, str(error), "auth") from None
+    await request.answer(201, NewSessionView(token, session.id, session.expires))
+
+
+async def index(request: ApiRequest) -> None:
+    """The browsers that are logged in."""
+    request.query()
+    sessions = _browser_sessions(request).sessions()
+    await request.answer(200, SessionList([_session_view(request, one) for one in sessions]))
+
+
+async def revoke(request: ApiRequest) -> None:
+    """Log a browser out; `me` is the one that asks. Its streams end."""
+    request.query()
+    sessions, named = _browser_sessions(request), request.names["id"]
+    if named == OWN_SESSION and not request.session:
+        raise UnknownName("session", OWN_SESSION, [one.id for one in sessions.sessions()])
+    wanted = request.session if named == OWN_SESSION else named
+    shown = [_session_view(request, one) for one in sessions.sessions() if one.id == wanted]
+    sessions.revoke(wanted)
+    for wakeup in list(request.gateway.wakeups):
+        wakeup.wake()  # open streams check again whether they may continue
+    await request.answer(200, shown[0])
+
+
+def _browser_sessions(request: ApiRequest) -> BrowserSessions:
+    if request.gateway.browser_sessions is None:
+        raise ApiError(503, "this gateway has no console", "unavailable")
+    return request.gateway.browser_sessions
+
+
+def _session_view(request: ApiRequest, one: BrowserSession) -> SessionView:
+    seen = _browser_sessions(request).seen.get(one.id)
+    streams = request.gateway.watching[one.id]
+    return SessionView(one.id, one.since, one.expires, seen, one.agent, streams, one.id == request.session)

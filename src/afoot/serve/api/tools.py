@@ -1,0 +1,141 @@
+"""Tools over the operator's API: their schemas and limits, and statistics of their runs."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import floor, log10
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType, json
+from msgspec.structs import replace
+
+from afoot.config.tables import LIMITS
+from afoot.core.ports import CallQuery, CallRow, Tool
+from afoot.observe.eta import quantile
+from afoot.serve.api.calls import find_calls
+from afoot.serve.api.request import ApiRequest
+from afoot.serve.api.views import CallView
+from afoot.serve.shared import GatewayState
+
+STATS_RUNS = 200  # the newest runs: older ones may be of another tool with this name
+LAST_CALLS = 10  # calls that are shown
+FAILED_OUTCOMES = ("failed", "timed_out", "lost", "uncertain")
+SHORTEST_S = 0.001
+COLUMNS = 10  # about so many, if all runs took about as long
+WIDE_RATIO = 10.0  # if the longest run took more than this many times the shortest, columns get wider
+
+
+class ToolStats(Struct, frozen=True):
+    """Statistics of a tool's newest runs; durations are those of successful runs."""
+
+    runs: int
+    failures: int
+    p50_s: float | None
+    p95_s: float | None
+    histogram: list[tuple[float, float, int]]  # from, to (without it), how many
+    last: list[CallView]
+
+
+class ToolView(Struct, frozen=True):
+    """A tool: what a model sees of it, and how it is run."""
+
+    name: str
+    server: str
+    title: str | None
+    description: str
+    inputSchema: dict[str, Any]
+    outputSchema: dict[str, Any] | None
+    annotations: dict[str, Any]
+    limits: dict[str, float | None]
+    patient: bool  # whether silence counts only once it has reported
+    concurrency: int
+    queue: int
+    approval: str  # auto, ask
+    safe: bool  # whether a call may run again if its process or server dies
+    # Limits of a call's child process, 0 for none; only for tools that run in one.
+    isolation: Mapping[str, float] | UnsetType = UNSET
+    stats: ToolStats | UnsetType = UNSET  # only in the view of one tool
+
+
+class ToolList(Struct, frozen=True):
+    """All tools on offer."""
+
+    tools: list[ToolView]
+
+
+async def index(request: ApiRequest) -> None:
+    """Every tool."""
+    request.query()
+    await request.answer(200, ToolList([tool_view(tool) for tool in request.gateway.engine.catalog]))
+
+
+async def show(request: ApiRequest) -> None:
+    """One tool, and statistics of its runs."""
+    request.query()
+    tool = request.gateway.engine.catalog.get(request.names["name"])[1]
+    await request.answer(200, replace(tool_view(tool), stats=await read_stats(request.gateway, tool.name)))
+
+
+async def read_stats(gateway: GatewayState, tool: str) -> ToolStats:
+    """Statistics of a tool's newest runs, from the history; raises StoreError."""
+    rows = await gateway.engine.journal.find(CallQuery(tool=tool, state="finished", limit=STATS_RUNS))
+    failures = sum(row.outcome in FAILED_OUTCOMES for row in rows)
+    took = sorted(duration for row in rows if (duration := _duration_s(row)) is not None)
+    p50, p95 = (round(quantile(took, part), 3) if took else None for part in (0.5, 0.95))
+    last = await find_calls(gateway, CallQuery(tool=tool, limit=LAST_CALLS))
+    return ToolStats(len(rows), failures, p50, p95, histogram(took), last[:LAST_CALLS])
+
+
+def histogram(took: Sequence[float]) -> list[tuple[float, float, int]]:
+    """How many of these sorted durations fall between which round numbers."""
+    if not took:
+        return []
+    if took[-1] < SHORTEST_S:
+        return [(0.0, SHORTEST_S, len(took))]
+    low, high = max(took[0], SHORTEST_S), took[-1]
+    marks = _growing_marks(low, high) if high > low * WIDE_RATIO else _even_marks(low, high)
+    if took[0] < marks[0]:
+        marks = [0.0, *marks]
+    return [(start, end, sum(start <= one < end for one in took)) for start, end in pairwise(marks)]
+
+
+def _even_marks(low: float, high: float) -> list[float]:
+    """Round numbers at equal distances that enclose these two."""
+    rough = max(high - low, low) / COLUMNS  # smaller differences do not matter to a person who waits
+    step = next(one for one in _growing_marks(rough, rough) if one >= rough)
+    return _marks_around(
+        [round(step * at, 9) for at in range(floor(low / step), floor(high / step) + 3)], low, high
+    )
+
+
+def _growing_marks(low: float, high: float) -> list[float]:
+    """The numbers 1, 2, 5, 10, 20 … around these two."""
+    decades = range(floor(log10(low)) - 1, floor(log10(high)) + 3)
+    return _marks_around(
+        [round(digit * 10.0**decade, 9) for decade in decades for digit in (1, 2, 5)], low, high
+    )
+
+
+def _marks_around(marks: list[float], low: float, high: float) -> list[float]:
+    """From the last mark that is not over `low` to the first that is over `high`."""
+    first = max((at for at, mark in enumerate(marks) if mark <= low), default=0)
+    return marks[first : 1 + min(at for at, mark in enumerate(marks) if mark > high)]
+
+
+def _duration_s(row: CallRow) -> float | None:
+    """How long the tool worked: from its start, not from when the call was opened."""
+    if row.outcome != "ok" or row.finished is None or row.started is None:
+        return None
+    return max(0.0, row.finished - row.started)
+
+
+def tool_view(tool: Tool) -> ToolView:
+    """The tool as JSON."""
+    definition: dict[str, Any] = json.decode(tool.definition)
+    limits = {name: getattr(tool.limits, name) for name in LIMITS}
+    is_safe = tool.trusted and (tool.read_only or tool.idempotent)
+    return ToolView(
+        tool.name, tool.server, definition.get("title"), definition.get("description") or "",
+        definition.get("inputSchema") or {"type": "object"}, definition.get("outputSchema"),
+        definition.get("annotations") or {}, limits, tool.limits.patient, tool.concurrency, tool.queue,
+        tool.approval, is_safe, tool.isolation or UNSET,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The MCP server: both protocol eras over HTTP and stdio."""

@@ -1,0 +1,375 @@
+"""`Sessions2025` serves the handshake era over HTTP: sessions, their POSTs, and their streams.
+
+A session's id is a sealed ticket that says whose it is, so a gateway that starts anew knows its clients
+again; `EndedSessions` remembers those that were ended (D2). `resume_stream` goes on with the stream of a
+request that broke (H2).
+"""
+
+import logging
+import os
+import secrets
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from afoot.core.facts import Asked
+from afoot.engine.live_call import LiveCall
+from afoot.errors import AfootError, StoreError, UnknownName
+from afoot.serve.access.guard import LOCAL_CALLER, is_bridge
+from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, check_accept, header, read_body
+from afoot.serve.mcp.call_request import CallRequest
+from afoot.serve.mcp.era_2025 import Era2025, ResumableStream
+from afoot.serve.mcp.era_2026 import relay_changes
+from afoot.serve.mcp.streams import ResponseStream
+from afoot.serve.shared import GatewayState
+from afoot.wire import jsonrpc, mcp_2025
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault
+from afoot.wire.results import ToolCall
+from afoot.wire.sealed import (
+    ResumePosition,
+    SessionTicket,
+    read_resume_position,
+    seal_session_ticket,
+    unseal_session_ticket,
+)
+
+ENDED_FOLDER = "ended"  # in the state folder
+SESSION_MAX_AGE_S = 7 * 86_400.0  # how old a session may be that is known again
+SESSION_IDLE_S = 1800.0  # after which a session is forgotten; its ticket lets its client in again
+MAX_SESSIONS = 10_000  # at once
+_DAY_S = 86_400
+
+log = logging.getLogger("afoot.serve")
+
+
+class EndedSessions:
+    """The sessions that were ended: a line each, in a file for the day they were opened on.
+
+    Without a folder, and where it cannot be written, they are known only as long as this lasts.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._in_memory: set[str] = set()
+        self._read: dict[int, tuple[tuple[int, ...], frozenset[str]]] = {}  # by day: a file as it was, and is
+
+    def add(self, key: str, issued: float, now: float) -> None:
+        """Remember that this session is over for good."""
+        digest = _digest(key)
+        if self._folder is None:
+            self._in_memory.add(digest)
+            return
+        try:
+            file = self._folder / str(int(issued // _DAY_S))
+            if not file.exists():
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _delete_old_days(self._folder, now)
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(descriptor, "w") as out:
+                out.write(f"{digest}\n")
+        except OSError as error:
+            self._in_memory.add(digest)
+            log.warning("%s: a session that was ended may be known again after a restart", error)
+
+    def has(self, key: str, issued: float) -> bool:
+        """Whether this session was ended, here or at another gateway; True if that cannot be read."""
+        digest, day = _digest(key), int(issued // _DAY_S)
+        if self._folder is None or digest in self._in_memory:
+            return digest in self._in_memory
+        file = self._folder / str(day)
+        try:
+            found = file.stat()
+            stamp = found.st_ino, found.st_mtime_ns, found.st_size
+            if self._read.get(day, ((), ()))[0] != stamp:
+                self._read[day] = stamp, frozenset(file.read_text("ascii").split())
+        except FileNotFoundError:
+            return False
+        except (OSError, UnicodeDecodeError) as error:
+            log.warning("%s: sessions of an earlier gateway are not known again", error)
+            return True
+        return digest in self._read[day][1]
+
+
+class HttpSession:
+    """A session as the HTTP transport holds it. Only the caller `owner` may use it."""
+
+    __slots__ = ("busy", "era", "owner", "seen", "streaming")
+
+    def __init__(self, era: Era2025, now: float, owner: str) -> None:
+        self.era = era
+        self.owner = owner
+        self.seen = now  # when a request of it last began or ended
+        self.busy = 0  # requests that are served now
+        self.streaming = False
+
+
+class Sessions2025:
+    """Every session of the handshake era, by its id."""
+
+    def __init__(self, gateway: GatewayState, ended: EndedSessions | None = None) -> None:
+        self._gateway = gateway
+        self._ended = ended or EndedSessions()
+        self._held: dict[str, HttpSession] = {}
+
+    def anonymous(self) -> int:
+        """The number of sessions whose callers have proved nothing of who they are."""
+        self._expire()
+        return sum(held.owner == LOCAL_CALLER for held in self._held.values())
+
+    async def serve(
+        self, scope: Scope, receive: Receive, reply: HttpResponse, caller: str = LOCAL_CALLER
+    ) -> None:
+        """Serve one HTTP request of this era; raises Fault."""
+        method = scope["method"]
+        if method == "POST":
+            await self._post(scope, receive, reply, caller)
+        elif method == "GET":
+            await self._open_stream(self._find(scope, caller), scope, reply)
+        elif method == "DELETE":
+            self._end(scope, caller)
+            await reply.json(200, b"")
+        else:
+            await reply.json(405, b"", (b"allow", b"GET, POST, DELETE"))
+
+    async def _post(self, scope: Scope, receive: Receive, reply: HttpResponse, caller: str) -> None:
+        check_accept((header(scope, b"accept") or b"").decode("latin-1"))
+        message = jsonrpc.read(await read_body(scope, receive, self._gateway.settings.max_body_bytes))
+        if reply.denied:
+            raise ConnectionResetError  # its token ended before it had said everything
+        if message.is_request and message.method == "initialize" and header(scope, b"mcp-session-id") is None:
+            await self._open(message, reply, caller)
+            return
+        held = self._find(scope, caller)
+        if not message.is_request:
+            await reply.json(202, b"")
+            with suppress(Fault):  # nobody waits for an answer to these
+                if message.is_response:
+                    held.era.take_response(message)
+                else:
+                    held.era.take_notification(message)
+            return
+        await self._request(held, message, reply)
+
+    async def _open(self, message: Envelope, reply: HttpResponse, caller: str) -> None:
+        self._make_room()
+        key = self._key(message, caller)
+        era = self._new_era(key, caller)
+        # It is there before its client knows of it, and not at all if it was not welcome.
+        self._held[key] = HttpSession(era, self._gateway.engine.clock.now(), caller)
+        reply.add((b"mcp-session-id", key.encode()))
+        try:
+            await self._serve_request(era, message, reply)
+        except Fault:
+            del self._held[key]
+            reply.headers = reply.headers[:-1]
+            raise
+
+    def _key(self, message: Envelope, caller: str) -> str:
+        """The id of a new session: a ticket that says whose it is, for a gateway after this one."""
+        secret = secrets.token_hex(16)
+        try:
+            hello = mcp_2025.read_initialize(message)
+        except Fault:
+            return secret  # the answer says what is wrong
+        able = hello.capabilities
+        ticket = SessionTicket(
+            secret,
+            caller,
+            self._gateway.engine.clock.now(),
+            hello.version,
+            hello.clientInfo.name,
+            able.elicitation,
+            able.sampling,
+            able.roots,
+            able.passed_extensions or None,
+        )
+        return seal_session_ticket(ticket, self._gateway.key)
+
+    async def _request(self, held: HttpSession, message: Envelope, reply: HttpResponse) -> None:
+        held.busy += 1
+        try:
+            stream = reply
+            assert isinstance(message.id, int | str)
+            if not is_bridge(held.owner):  # behind a bridge is a pipe: it gets none
+                reply.unanswered_id = message.id
+            if message.method == "tools/call" and reply.unanswered_id is not None:
+                stream = ResumableStream(self._gateway, reply, held.era.version)
+            await self._serve_request(held.era, message, stream)
+        finally:
+            held.busy -= 1
+            held.seen = self._gateway.engine.clock.now()
+
+    async def _serve_request(self, era: Era2025, message: Envelope, stream: ResponseStream) -> None:
+        try:
+            await era.request(message, stream)
+        except (Fault, AfootError) as error:
+            fault = error if isinstance(error, Fault) else Fault(INTERNAL_ERROR, str(error))
+            fault.id = message.id if isinstance(message.id, int | str) else None
+            fault.status = 200  # clients of this era read no error from the body of any other
+            raise fault from None
+
+    async def _open_stream(self, held: HttpSession, scope: Scope, reply: HttpResponse) -> None:
+        """Serve the stream that tells of changes, or resume the stream of a request."""
+        accept = header(scope, b"accept") or b"*/*"
+        if not any(kind in accept for kind in (b"text/event-stream", b"text/*", b"*/*")):
+            raise Fault(INVALID_REQUEST, "header accept: must have text/event-stream", status=406)
+        if (last := header(scope, b"last-event-id")) is not None:
+            await self._resume(held, last.decode("latin-1"), reply)
+            return
+        if held.streaming:
+            raise Fault(INVALID_REQUEST, "this session has its stream already", status=409)
+        held.streaming = True
+        gateway, listener = self._gateway, held.era.listener
+        reply.watch(listener.wakeup.wake)
+        try:
+            await reply.keep_alive()
+            await relay_changes(
+                gateway, listener, held.era.task_watch.over(reply), mcp_2025.changed_notification
+            )
+            await reply.finish((), None)
+        finally:
+            held.streaming = False
+            held.seen = gateway.engine.clock.now()
+
+    async def _resume(self, held: HttpSession, last: str, reply: HttpResponse) -> None:
+        """Go on with the stream of one request, which broke."""
+        held.busy += 1
+        try:
+            await resume_stream(self._gateway, held.era, last, reply)
+        finally:
+            held.busy -= 1
+            held.seen = self._gateway.engine.clock.now()
+
+    def _find(self, scope: Scope, caller: str) -> HttpSession:
+        key = header(scope, b"mcp-session-id")
+        if key is None:
+            raise Fault(INVALID_REQUEST, "header mcp-session-id: missing; begin with initialize")
+        named = key.decode("latin-1")
+        held = self._held.get(named) or self._restored(named, caller)
+        if held is None or held.owner != caller:
+            raise Fault(
+                INVALID_REQUEST, "header mcp-session-id: no such session; begin with initialize", status=404
+            )
+        held.seen = self._gateway.engine.clock.now()
+        return held
+
+    def _restored(self, key: str, caller: str) -> HttpSession | None:
+        """A session of a gateway before this one, or one that was idle for long, by its ticket (D2)."""
+        gateway = self._gateway
+        ticket = unseal_session_ticket(key, gateway.key)
+        if ticket is None or ticket.owner != caller:
+            return None
+        now, issued = gateway.engine.clock.now(), ticket.issued
+        if issued <= now - SESSION_MAX_AGE_S or self._ended.has(key, issued):
+            return None
+        self._make_room()
+        era = self._new_era(key, caller)
+        era.restore(ticket)
+        held = self._held[key] = HttpSession(era, now, caller)
+        return held
+
+    def _new_era(self, key: str, caller: str) -> Era2025:
+        # Behind a bridge is a process: it is the caller, and its end is the end of its calls.
+        name = session_caller(key) if caller == LOCAL_CALLER else caller
+        return Era2025(self._gateway, name, dies=is_bridge(caller))
+
+    def _end(self, scope: Scope, caller: str) -> None:
+        """End a session, for good."""
+        held = self._find(scope, caller)
+        key = (header(scope, b"mcp-session-id") or b"").decode("latin-1")
+        del self._held[key]
+        if (ticket := unseal_session_ticket(key, self._gateway.key)) is not None:
+            self._ended.add(key, ticket.issued, self._gateway.engine.clock.now())
+        held.era.close("the session was ended")
+        self._forget_caller(held)
+
+    def _make_room(self) -> None:
+        """Forget idle sessions; raises Fault if there are still too many."""
+        self._expire()
+        if len(self._held) >= MAX_SESSIONS:
+            raise Fault(
+                INVALID_REQUEST, f"too many sessions ({MAX_SESSIONS}); end one with DELETE", status=503
+            )
+
+    def _expire(self) -> None:
+        old = self._gateway.engine.clock.now() - SESSION_IDLE_S
+        for key, held in list(self._held.items()):
+            if held.seen < old and not held.busy and not held.streaming:
+                del self._held[key]
+                held.era.end_without_call()
+                self._forget_caller(held)
+
+    def _forget_caller(self, held: HttpSession) -> None:
+        """Forget the caller that is nothing but its session. A bridge is there until its own stream ends."""
+        if held.owner == LOCAL_CALLER:
+            self._gateway.callers.left(held.era.caller, self._gateway.servers)
+
+
+async def resume_stream(gateway: GatewayState, era: Era2025, event_id: str, reply: HttpResponse) -> None:
+    """Go on with a broken stream behind the event that its client received last; raises Fault (H2, D2).
+
+    Each fact is sent once and in order; of readings only the newest, as ever.
+    """
+    position = read_resume_position(event_id)
+    if position is None or position.epoch != gateway.engine.journal.epoch:
+        raise _unknown_position()
+    live = await _find_call(gateway, position, era.caller)
+    tool_call = ToolCall(
+        position.request, live.call.opened.tool, live.arguments, position.token, era.level,
+        era.capabilities, partial=position.partial, client=era.client,
+    )  # fmt: skip
+    stream = ResumableStream(gateway, reply, era.version)
+    request = CallRequest.resuming(gateway, tool_call, era.caller, stream, era, live, position.seq)
+    await era.take_over_request(request, _questions_received(live, position.seq))
+    with era.registered(request):
+        stream.begin(request)
+        try:
+            await request.resume()
+        except (
+            BaseException
+        ) as error:  # nobody follows the call then; its client may come again, or cancel it
+            stream.leave()  # its questions stay asked
+            era.client_left(request)
+            if not isinstance(error, StoreError):
+                raise
+            await stream.finish((), None)  # the stream has begun, and can tell no error but its end
+        else:
+            await era.follow(request)
+
+
+async def _find_call(gateway: GatewayState, position: ResumePosition, caller: str) -> LiveCall:
+    """The call of a position; raises Fault, the same for what never was and for what is somebody else's."""
+    try:
+        live = await gateway.own_call(position.call, caller)
+    except UnknownName:
+        raise _unknown_position() from None
+    if position.seq > live.call.seq:
+        raise _unknown_position()
+    return live
+
+
+def _questions_received(live: LiveCall, seq: int) -> set[str]:
+    """The questions that the client was asked before it lost the stream."""
+    later = [entry.fact for entry in live.backlog if entry.seq > seq]
+    return set(live.call.open) - {fact.question.id for fact in later if isinstance(fact, Asked)}
+
+
+def _unknown_position() -> Fault:
+    return Fault(INVALID_REQUEST, "header last-event-id: no place in a stream of this session")
+
+
+def session_caller(key: str) -> str:
+    """The caller that a session is. The key is not in it: others may see who opened a call (S4)."""
+    return f"session:{sha256(key.encode()).hexdigest()[:32]}"
+
+
+def _delete_old_days(folder: Path, now: float) -> None:
+    """Delete the files of days whose sessions are too old to be known again."""
+    for file in folder.iterdir():
+        if file.name.isdecimal() and (int(file.name) + 1) * _DAY_S + SESSION_MAX_AGE_S < now:
+            file.unlink(missing_ok=True)
+
+
+def _digest(key: str) -> str:
+    """A digest of a session's key: the key itself lets in whoever has it, so it is not kept."""
+    return sha256(key.encode("utf-8", "replace")).hexdigest()[:32]

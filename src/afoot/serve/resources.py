@@ -1,0 +1,386 @@
+"""`ResourceCatalog` is what all servers offer besides tools: prompts, resources, and who completes them (U5).
+
+`ChangeListener` collects the changes that one client is to be told of. `ResourceSubscriptions` subscribes to
+a resource once, however many clients listen to it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from afoot.core.facts import Answer, Question
+from afoot.engine.catalog import Catalog
+from afoot.engine.followers import Wakeup
+from afoot.errors import AfootError, UnknownName
+from afoot.wire import resources as wire
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
+from afoot.wire.resources import JsonObject, Lookup, matches_template
+from afoot.wire.results import APPS_EXTENSION, TASKS_EXTENSION
+
+LISTS = ("tools", "prompts", "resources")
+SUBSCRIBE_S = 60.0  # a server may have to be started for it
+UNAVAILABLE = ("disabled", "unusable")  # a server in such a state offers nothing
+MAX_FRAMES = 1000  # log messages and requests that wait for a client which does not read
+URI_MAX = 4096  # a URI that is longer is compared with no template
+
+Change = tuple[str, str | None]  # its kind, and the URI of a resource
+AskCaller = Callable[[Question], Awaitable[Answer]]
+
+
+class ServerResources(Protocol):
+    """One server, as far as it offers more than tools. Its lists stay known while it is down."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Mapping[str, object]:
+        """The capabilities that it declared; empty while it has declared none."""
+        ...
+
+    @property
+    def resources(self) -> Sequence[JsonObject]: ...
+
+    @property
+    def templates(self) -> Sequence[JsonObject]: ...
+
+    @property
+    def prompts(self) -> Sequence[JsonObject]: ...
+
+    def request(
+        self, method: str, params: JsonObject, caller: str = "", ask: AskCaller | None = None
+    ) -> Awaitable[JsonObject]:
+        """Send a request; raises Fault for the server's own error, AfootError if it cannot be asked.
+
+        `ask`: answers what a server of the handshake era asks meanwhile; without it, that is refused.
+        """
+        ...
+
+    def listen(self, callback: Callable[[str, str | None], object]) -> Callable[[], object]:
+        """Call `callback` for each change: of `prompts`, of `resources`, or of one `resource` by its URI."""
+        ...
+
+    def subscribe(self, uri: str) -> Awaitable[object]: ...
+
+    def unsubscribe(self, uri: str) -> Awaitable[object]: ...
+
+
+class ChangeListener:
+    """The changes that one client has yet to be told of: each once, however often it happened (P5)."""
+
+    __slots__ = ("_changes", "_frames", "_wants", "wakeup")
+
+    def __init__(self, wakeup: Wakeup, wants: Sequence[str] = LISTS) -> None:
+        self.wakeup = wakeup
+        self._wants = frozenset(wants)
+        self._changes: dict[Change, None] = {}
+        self._frames: deque[bytes] = deque(maxlen=MAX_FRAMES)
+
+    def tell(self, kind: str, uri: str | None = None) -> None:
+        """Take note of a change, if it is wanted."""
+        if uri is not None or kind in self._wants:
+            self._changes[kind, uri] = None
+            self.wakeup.wake()
+
+    def add_frame(self, frame: bytes) -> None:
+        """Have a message for this client that no change stands for; the oldest goes if too many wait."""
+        self._frames.append(frame)
+        self.wakeup.wake()
+
+    def take_frames(self) -> list[bytes]:
+        """The messages since the last time."""
+        frames = list(self._frames)
+        self._frames.clear()
+        return frames
+
+    def take(self) -> list[Change]:
+        """The changes since the last time."""
+        changes = list(self._changes)
+        self._changes.clear()
+        return changes
+
+
+class _WatchedResource:
+    """One resource that clients listen to."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.listeners: set[ChangeListener] = set()
+        self.server: ServerResources | None = None  # where it is subscribed
+        self.ready: asyncio.Task[None] | None = None
+
+    def concerns(self, uri: str | None) -> bool:
+        """Whether a change of this URI is one of this resource, or of one below it."""
+        return uri is None or uri == self.uri or uri.startswith(self.uri.rstrip("/") + "/")
+
+
+class ResourceSubscriptions:
+    """The resources that clients listen to."""
+
+    def __init__(self) -> None:
+        self._by_uri: dict[str, _WatchedResource] = {}
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+
+    async def add(self, uri: str, listener: ChangeListener, holders: Sequence[ServerResources]) -> None:
+        """Listen to a resource at the first of these servers that allows it; raises Fault."""
+        watch = self._by_uri.get(uri)
+        if watch is None:
+            watch = self._by_uri[uri] = _WatchedResource(uri)
+            watch.ready = _background(self._subscribe(watch, holders))
+        watch.listeners.add(listener)
+        assert watch.ready is not None
+        try:
+            await asyncio.shield(watch.ready)  # others wait for it too
+        except BaseException:
+            self.drop(uri, listener)
+            raise
+
+    def drop(self, uri: str, listener: ChangeListener) -> None:
+        """End the interest of a listener in a resource; the last one ends the subscription."""
+        watch = self._by_uri.get(uri)
+        if watch is None:
+            return
+        watch.listeners.discard(listener)
+        if not watch.listeners:
+            del self._by_uri[uri]
+            self._leaving[uri] = task = _background(self._unsubscribe(watch))
+            task.add_done_callback(lambda _: self._unsubscribed(uri, task))
+
+    def leave(self, listener: ChangeListener) -> None:
+        """End the interest of a listener in every resource."""
+        for uri in [uri for uri, watch in self._by_uri.items() if listener in watch.listeners]:
+            self.drop(uri, listener)
+
+    def changed(self, server: ServerResources, uri: str | None) -> None:
+        """Tell the listeners that a resource of this server has changed."""
+        for watch in self._by_uri.values():
+            if watch.server is server and watch.concerns(uri):
+                for listener in watch.listeners:
+                    listener.tell("resource", uri or watch.uri)
+
+    def move(self, came: Sequence[ServerResources]) -> None:
+        """Subscribe again at servers that came anew what was subscribed at one of the same name."""
+        named = {server.name: server for server in came}
+        for watch in self._by_uri.values():
+            server = watch.server and named.get(watch.server.name)
+            if server is not None and server is not watch.server:
+                watch.ready = _background(self._subscribe(watch, [server]))
+
+    async def _subscribe(self, watch: _WatchedResource, holders: Sequence[ServerResources]) -> None:
+        if leaving := self._leaving.get(watch.uri):
+            await asyncio.wait([leaving])  # else its unsubscribing could overtake us
+        fault = wire.unknown_resource(watch.uri)
+        for server in holders:
+            try:
+                async with asyncio.timeout(SUBSCRIBE_S):
+                    await server.subscribe(watch.uri)
+            except Fault as wrong:
+                fault = wrong
+            except (AfootError, OSError) as error:
+                why = str(error) or f"no answer within {SUBSCRIBE_S:g} s"
+                fault = Fault(INTERNAL_ERROR, f"server {server.name}: {why}", status=200)
+            else:
+                watch.server = server
+                return
+        raise fault
+
+    async def _unsubscribe(self, watch: _WatchedResource) -> None:
+        assert watch.ready is not None
+        await asyncio.wait([watch.ready])
+        if watch.server is not None:
+            with suppress(Fault, AfootError, OSError):  # a server that is down has forgotten it
+                async with asyncio.timeout(SUBSCRIBE_S):
+                    await watch.server.unsubscribe(watch.uri)
+
+    def _unsubscribed(self, uri: str, task: asyncio.Task[None]) -> None:
+        if self._leaving.get(uri) is task:
+            del self._leaving[uri]
+
+
+class ResourceCatalog:
+    """The prompts and resources of all servers of a gateway, and the clients that listen to them."""
+
+    def __init__(self, catalog: Catalog, list_servers: Callable[[], Sequence[ServerResources]]) -> None:
+        self._list_servers = list_servers
+        self._known: dict[int, tuple[ServerResources, Callable[[], object]]] = {}
+        self._listeners: dict[int, ChangeListener] = {}
+        self.subscriptions = ResourceSubscriptions()
+        catalog.listen(self._tools_changed)
+
+    @property
+    def resource_servers(self) -> Sequence[ServerResources]:
+        """The servers there are now, in their order."""
+        current = [server for server in self._list_servers() if server.state not in UNAVAILABLE]
+        if [id(server) for server in current] != list(self._known):
+            self._follow_servers(current)
+        return current
+
+    def capabilities(self) -> JsonObject:
+        """The capabilities that we declare. A server that has declared nothing yet may have all of them."""
+        said = [server.capabilities for server in self.resource_servers]
+        return wire.server_capabilities(
+            subscribe=any(_can_subscribe(one) for one in said),
+            completions=any(not one or "completions" in one for one in said),
+            extensions=_all_extensions(said),
+        )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every server has declared what it has; if not, lists may soon be longer."""
+        return all(server.capabilities for server in self.resource_servers)
+
+    def prompts(self) -> list[JsonObject]:
+        """Every prompt, under the name that it has here."""
+        return [{**item, "name": name} for name, (_, item) in self._prompts().items()]
+
+    def resources(self) -> list[JsonObject]:
+        """Every resource once: if servers share a URI, the first server's is listed, and read."""
+        return _unique((item for server in self.resource_servers for item in server.resources), "uri")
+
+    def templates(self) -> list[JsonObject]:
+        """Every template once."""
+        return _unique((item for server in self.resource_servers for item in server.templates), "uriTemplate")
+
+    def get(self, name: str) -> ServerResources | None:
+        """A server by its name."""
+        return next((server for server in self.resource_servers if server.name == name), None)
+
+    def find(self, lookup: Lookup) -> list[tuple[ServerResources, str]]:
+        """The servers that may know the answer, in the order to ask them, and the name each has for it.
+
+        Raises Fault.
+        """
+        ref = lookup.params.get("ref")
+        if lookup.method == "prompts/get" or (isinstance(ref, dict) and "name" in ref):
+            return [self._prompt(lookup.subject)]
+        return [(server, lookup.subject) for server in self.holders(lookup.subject)]
+
+    def holders(self, uri: str) -> list[ServerResources]:
+        """The servers that may have this resource; raises Fault if none has any.
+
+        It is the first that lists it; else those with a template that fits; else all that have resources.
+        """
+        shelves = self.resource_servers
+        listed = [one for one in shelves if any(item.get("uri") == uri for item in one.resources)]
+        if listed:
+            return listed[:1]
+        fitting = [one for one in shelves if any(_template_matches(item, uri) for item in one.templates)]
+        found = fitting or [one for one in shelves if not one.capabilities or "resources" in one.capabilities]
+        if not found:
+            raise wire.unknown_resource(uri)
+        return found
+
+    def listen(self, listener: ChangeListener) -> None:
+        """Tell this listener of changes from now on, until `leave`."""
+        _ = self.resource_servers  # servers that came since the last look are listened to
+        self._listeners[id(listener)] = listener
+
+    def leave(self, listener: ChangeListener) -> None:
+        """Tell this listener nothing more."""
+        self._listeners.pop(id(listener), None)
+        self.subscriptions.leave(listener)
+
+    async def watch(self, uri: str, listener: ChangeListener) -> None:
+        """Tell this listener also when this resource changes; raises Fault."""
+        holders = [server for server in self.holders(uri) if _can_subscribe(server.capabilities)]
+        if not holders:
+            raise Fault(INVALID_PARAMS, f"params.uri: its server does not tell when {uri!r} changes")
+        await self.subscriptions.add(uri, listener, holders)
+
+    def _prompt(self, name: str) -> tuple[ServerResources, str]:
+        known = self._prompts()
+        if name in known:
+            server, item = known[name]
+            return server, str(item["name"])
+        server_name, _, own = name.partition("/")  # as tools, they are always found under server/name
+        for server, item in known.values():
+            if server.name == server_name and item["name"] == own:
+                return server, own
+        error = UnknownName("prompt", name, known)
+        raise Fault(INVALID_PARAMS, f"params.name: {error}", data={"nearest": error.nearest})
+
+    def _prompts(self) -> dict[str, tuple[ServerResources, JsonObject]]:
+        """Prompts by the names they have here: their own, with the server's before it where two share one."""
+        found: dict[str, dict[str, tuple[ServerResources, JsonObject]]] = {}
+        for server in self.resource_servers:
+            for item in server.prompts:
+                if isinstance(name := item.get("name"), str):
+                    found.setdefault(name, {}).setdefault(server.name, (server, item))
+        return {
+            name if len(same) == 1 else f"{server_name}__{name}": entry
+            for name, same in found.items()
+            for server_name, entry in same.items()
+        }
+
+    def _follow_servers(self, current: Sequence[ServerResources]) -> None:
+        """Listen to servers that came, and no longer to those that went."""
+        kept = {id(server) for server in current}
+        gone = [self._known.pop(key) for key in list(self._known) if key not in kept]
+        came = [server for server in current if id(server) not in self._known]
+        for _, forget in gone:
+            forget()
+        self._known = {
+            id(server): self._known.get(id(server)) or (server, server.listen(self._change_handler(server)))
+            for server in current
+        }
+        for kind in ("prompts", "resources"):
+            if any(getattr(server, kind) for server in [*came, *(server for server, _ in gone)]):
+                self._tell(kind)
+        self.subscriptions.move(came)
+
+    def _change_handler(self, server: ServerResources) -> Callable[[str, str | None], None]:
+        def heard(kind: str, uri: str | None) -> None:
+            if kind == "resource":
+                self.subscriptions.changed(server, uri)
+            elif kind != "tools":  # the catalog tells of these, when it has the new ones
+                self._tell(kind)
+
+        return heard
+
+    def _tools_changed(self) -> None:
+        _ = self.resource_servers  # servers that come or go change the catalog too
+        self._tell("tools")
+
+    def _tell(self, kind: str) -> None:
+        for listener in list(self._listeners.values()):
+            listener.tell(kind)
+
+
+def _unique(items: Iterator[JsonObject], key: str) -> list[JsonObject]:
+    found: dict[str, JsonObject] = {}
+    for item in items:
+        if isinstance(name := item.get(key), str):
+            found.setdefault(name, item)
+    return list(found.values())
+
+
+def _template_matches(item: JsonObject, uri: str) -> bool:
+    template = str(item.get("uriTemplate", ""))
+    return template == uri or (len(uri) <= URI_MAX and matches_template(template, uri))
+
+
+def _can_subscribe(capabilities: Mapping[str, object]) -> bool:
+    resources = capabilities.get("resources")
+    return not capabilities or (isinstance(resources, Mapping) and bool(resources.get("subscribe")))
+
+
+def _all_extensions(said: Sequence[Mapping[str, object]]) -> JsonObject:
+    """The extensions of all servers; tasks are of this hop. One that has declared nothing may have apps."""
+    found: JsonObject = {APPS_EXTENSION: {}} if not all(said) else {}
+    for one in said:
+        declared = one.get("extensions")
+        if isinstance(declared, dict):
+            found |= {str(name): value for name, value in declared.items() if name != TASKS_EXTENSION}
+    return found
+
+
+def _background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task whose error reaches those who wait for it, and is not logged if nobody does."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda _: task.cancelled() or task.exception())
+    return task

@@ -1,0 +1,226 @@
+"""`GatewayState` is what the surfaces of one gateway share: MCP, the REST interface, the extension."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from weakref import WeakValueDictionary
+
+from msgspec import Raw, Struct, field, json
+
+from afoot.config.settings import Settings
+from afoot.core.facts import Answer, Question
+from afoot.core.ports import Tool
+from afoot.engine.engine import Engine, Submission
+from afoot.engine.followers import Wakeup
+from afoot.engine.live_call import Claim, LiveCall
+from afoot.engine.recovery import load_call
+from afoot.errors import AfootError, CallerError, OverQuota, Refused, UnknownName
+from afoot.providers.browser.extension import ExtensionLinks
+from afoot.providers.browser.provider import BrowserProvider
+from afoot.providers.upstream.servers import Servers
+from afoot.serve.access.browser_sessions import BrowserSessions
+from afoot.serve.access.tokens import TokenChecks
+from afoot.serve.callers import Callers
+from afoot.serve.resources import ResourceCatalog, ServerResources
+from afoot.wire import mcp_2026, sealed
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
+from afoot.wire.mcp_2026 import missing_capability
+from afoot.wire.passthrough import declared_extensions
+from afoot.wire.results import Capabilities, ErrorMeta, ToolCall, read_early_answer
+
+INSTRUCTIONS_MAX_CHARS = 4000  # of one server's instructions
+FIRST_OPEN_WAIT_S = 10.0  # how long a list waits for a server that was never seen before
+CLIENT_LEFT = "the client closed the stream"
+
+
+class GatewayState(Struct):
+    """The engine, the settings in force, and the secrets of one gateway."""
+
+    engine: Engine
+    settings: Settings
+    version: str
+    key: bytes = b""  # seals request states, lookup states and session tickets
+    token: str = ""  # the operator's
+    url: str = ""
+    public: str = ""  # the address by which others know us
+    instructions: str = ""
+    counters: dict[str, int] = {}  # of odd things that happened
+    wakeups: list[Wakeup] = []  # of open streams; woken when the gateway closes, so that they end
+    info: Raw = Raw()  # name and version of this server, encoded
+    param_headers: dict[str, list[mcp_2026.ParamHeader]] = {}  # by tool digest
+    servers: Servers | None = None
+    browser: BrowserProvider | None = None
+    lines: ExtensionLinks | None = None  # browsers that the extension connects
+    problems: list[str] = []  # what is wrong with the settings that were read last
+    resource_servers: Callable[[], Sequence[ServerResources]] = tuple  # the servers there are now
+    made_resource_catalog: ResourceCatalog | None = None
+    made_callers: Callers | None = None
+    # One for each caller and idempotency key that is being looked up.
+    key_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    watching: Counter[str] = field(default_factory=Counter)  # streams of everything, by session
+    browser_sessions: BrowserSessions | None = None  # browsers that the operator let in
+    token_checks: TokenChecks | None = None  # for others to prove who they are
+    started_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.info = Raw(json.encode({"name": "afoot", "version": self.version}))
+        self.started_at = self.engine.clock.now()
+
+    @property
+    def resource_catalog(self) -> ResourceCatalog:
+        """Everything that the servers offer besides tools."""
+        if self.made_resource_catalog is None:
+            self.made_resource_catalog = ResourceCatalog(self.engine.catalog, lambda: self.resource_servers())
+        return self.made_resource_catalog
+
+    @property
+    def callers(self) -> Callers:
+        """The callers that are connected."""
+        if self.made_callers is None:
+            self.made_callers = Callers(self.engine)
+        return self.made_callers
+
+    def instructions_for_models(self) -> str:
+        """Our instructions, and those of each server in its own words."""
+        servers = self.servers.list() if self.servers is not None else []
+        told = [
+            f"{one.name}: {one.instructions[:INSTRUCTIONS_MAX_CHARS]}" for one in servers if one.instructions
+        ]
+        return "\n\n".join([self.instructions, *told] if self.instructions else told)
+
+    def count(self, what: str, times: int = 1) -> None:
+        """Count something odd that happened."""
+        self.counters[what] = self.counters.get(what, 0) + times
+
+    def leave_reason(self, caller: str) -> str:
+        """Why a request of this caller is not answered: it has left, or its token has expired (S2)."""
+        ended = None if self.token_checks is None else self.token_checks.ending.get(caller)
+        return ended or CLIENT_LEFT
+
+    async def wait_or_keep_alive(self, wakeup: Wakeup) -> None:
+        """Wait until the wakeup is woken, or the next keepalive is due."""
+        clock = self.engine.clock
+        timer = clock.at(clock.now() + self.settings.keepalive_s, wakeup.wake)
+        await wakeup.wait()
+        timer.cancel()
+
+    async def wait_until_servers_ready(self) -> None:
+        """Wait, within reason, for servers that are opened for the first time: a host may ask only once."""
+        if self.servers is not None:
+            await self.servers.wait_until_opened(FIRST_OPEN_WAIT_S)
+
+    async def wait_until_recorded(self) -> None:
+        """Wait until the facts that are still on their way into the history are there."""
+        await self.engine.recorder.recorded()
+
+    async def own_call(self, call_id: str, caller: str) -> LiveCall:
+        """A call that this caller opened, living or from the history.
+
+        Raises UnknownName, the same for a call that does not exist and for one of somebody else (S3).
+        """
+        live = await load_call(self.engine, call_id)
+        if live.call.opened.caller != caller:
+            raise UnknownName("call", call_id)
+        return live
+
+    def decline_unanswerable(self, questions: Iterable[Question], able: Capabilities | None = None) -> None:
+        """Decline the questions for a model or for roots that this caller, `able` to do so much, lacks.
+
+        Nobody else could answer them: an operator has no model and no roots.
+        """
+        for one in list(questions):
+            if one.kind in ("sample", "roots") and not (able is not None and able.may_answer(one)):
+                with suppress(AfootError):  # it was answered meanwhile, or its call is being cancelled
+                    self.engine.answer(one.id, Answer("decline", by="engine"))
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool that a name means now, also as server/name; None if there is none, or it cannot be had."""
+        try:
+            return self.engine.catalog.get(name)[1]
+        except CallerError:
+            return None  # opening a call of it says why
+
+    def open(self, tool_call: ToolCall, caller: str, headers: Mapping[str, str] | None) -> LiveCall:
+        """Open a call that wants more than the ordinary; raises Fault."""
+        self._check_size_and_capabilities(tool_call)
+        if headers is not None:
+            self._check_param_headers(tool_call, headers)
+        early_answers = {key: read_early_answer(given, caller) for key, given in tool_call.answers.items()}
+        above = tool_call.parent
+        budget = tool_call.budget
+        submission = Submission(
+            tool_call.name, tool_call.arguments, caller, budget.idle_s, budget.left_s, early_answers,
+            above.call if above else None, above.weight if above else 1.0,
+            tool_call.capabilities.can("form"),
+            claim=Claim(tool_call.key, tool_call.task) if tool_call.key or tool_call.task else None,
+            trace=tool_call.trace, more=tool_call.unknown_params(),
+        )  # fmt: skip
+        if self.servers is not None:
+            self.servers.clients.note_extensions(caller, declared_extensions(submission.more))
+        try:
+            return self.engine.submit(submission)
+        except CallerError as error:
+            raise self.refusal(error) from None
+
+    def refusal(self, error: CallerError) -> Fault:
+        """The protocol's error for a call that was not opened."""
+        if isinstance(error, UnknownName):
+            return Fault(INVALID_PARAMS, f"params.name: {error}", data={"nearest": error.nearest})
+        if isinstance(error, OverQuota):
+            told = ErrorMeta("rate_limit", "over_quota", True, error.retry_after)
+            return Fault(INTERNAL_ERROR, str(error), data={"dev.afoot/error": told}, status=429)
+        retry = error.retry_after if isinstance(error, Refused) else None
+        return Fault(INTERNAL_ERROR, str(error), data=retry and {"retry_after_s": retry}, status=503)
+
+    def arguments_too_large(self) -> Fault:
+        """The answer to arguments over the limit."""
+        limit = self.settings.max_arguments_bytes
+        return Fault(INVALID_PARAMS, f"params.arguments: over {limit} bytes (raise max_arguments_bytes)")
+
+    async def find_retried_call(
+        self, tool_call: ToolCall, caller: str
+    ) -> tuple[LiveCall, sealed.RequestState]:
+        """The call that a retry belongs to, and what its request state says; raises Fault."""
+        state = sealed.unseal_request_state(tool_call.state or "", self.key, self.engine.clock.now())
+        sealed.check_binding(state, caller, sealed.request_digest(tool_call.name, bytes(tool_call.arguments)))
+        try:
+            return await self.own_call(state.call, caller), state
+        except UnknownName:
+            raise Fault(INVALID_PARAMS, "params.requestState: its call is no longer known") from None
+
+    def seal_request_state(self, live: LiveCall, tool_call: ToolCall, caller: str, number: int) -> str:
+        """The request state for round `number`, whose request must be the same again."""
+        call, limits = live.call, live.call.opened.limits
+        expires = self.engine.clock.now() + limits.answer_s + limits.ceiling_s
+        digest = sealed.request_digest(tool_call.name, bytes(tool_call.arguments))
+        state = sealed.RequestState(call.id, number, caller, digest, expires, len(call.questions))
+        return sealed.seal(state, self.key)
+
+    def _check_param_headers(self, tool_call: ToolCall, headers: Mapping[str, str]) -> None:
+        """Check that headers which mirror arguments say the same; raises Fault."""
+        tool = self.tool(tool_call.name)
+        if tool is None:
+            return  # opening the call says so
+        mirrored = self.param_headers.get(tool.digest)
+        if mirrored is None:
+            mirrored = self.param_headers[tool.digest] = mcp_2026.param_headers(bytes(tool.definition))
+        if mirrored:
+            mcp_2026.check_param_headers(mirrored, bytes(tool_call.arguments), headers)
+
+    def _check_size_and_capabilities(self, tool_call: ToolCall) -> None:
+        """Check that the arguments are not too large, and the caller can do what the tool requires."""
+        if len(tool_call.arguments) > self.settings.max_arguments_bytes:
+            raise self.arguments_too_large()
+        try:
+            requires: Mapping[str, object] = self.engine.catalog.get(tool_call.name)[1].requires
+        except UnknownName:
+            return  # submit says so, with the nearest names
+        except Refused as error:
+            raise Fault(INVALID_PARAMS, f"params.name: {error}") from None
+        capabilities = tool_call.capabilities
+        lacking = {
+            name: value for name, value in requires.items() if getattr(capabilities, name, None) is None
+        }
+        if lacking:
+            raise missing_capability(lacking)

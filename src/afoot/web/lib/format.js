@@ -1,0 +1,106 @@
+// Formats text, numbers, times and progress for people. Characters that are invisible, or that change how text is shown,
+// are replaced by visible marks.
+
+// Control characters except tab and line feed, bidirectional, zero-width, lone surrogates, fillers. A joiner between two
+// emoji may stay.
+const FILLERS = "\\u115f|\\u1160|\\u3164|\\uffa0|\\u034f|\\u180b|\\u180c|\\u180d|\\u180e|\\u180f";
+const JOINS = "(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})";
+const INVISIBLE = new RegExp(`(?!\\n|\\t|${JOINS})(?:[\\p{C}\\p{Zl}\\p{Zp}]|${FILLERS})`, "gu");
+const DIGITS = [2, 1, 0].map((most) => new Intl.NumberFormat("en", { maximumFractionDigits: most }));
+
+/**
+ * A text with marks for invisible characters, truncated if it is long.
+ * @param {unknown} text
+ * @param {number} [most]
+ */
+export function safeText(text, most = 4000) {
+  const whole = String(text ?? "");
+  return markInvisible(
+    whole.length > most ? `${whole.slice(0, most)}… (${formatNumber(whole.length)} characters)` : whole,
+  );
+}
+
+/** @param {string} text */
+export const markInvisible = (text) =>
+  text.replace(INVISIBLE, (char) => {
+    const code = char.codePointAt(0) ?? 0;
+    if (code < 32) return String.fromCodePoint(0x2400 + code);
+    return code === 127 ? "␡" : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+
+/** A number for people. Short ones do not use Intl, which is slow. @param {number} value */
+export function formatNumber(value) {
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1000) return String(value);
+  return DIGITS[size < 10 ? 0 : size < 100 ? 1 : 2].format(value);
+}
+
+/** The fraction that is done, from 0 to 1; null if unknown. @param {Pick<Call, "latest">} call */
+export function progressFraction({ latest }) {
+  const { progress, total } = latest ?? {};
+  return progress == null || !total || total < 0 ? null : Math.min(1, Math.max(0, progress / total));
+}
+
+/** "37 of 120", "37", "21 %" of numbers that child calls make, or empty. @param {Pick<Call, "latest">} call */
+export function formatProgress({ latest }) {
+  const { progress, total, source } = latest ?? {};
+  const share = progressFraction({ latest });
+  if (source === "below" && share !== null) return `${Math.round(share * 100)} %`;
+  return progress == null ? "" : total ? `${formatNumber(progress)} of ${formatNumber(total)}` : formatNumber(progress);
+}
+
+/** The most important message about a call now. @param {Call} call */
+export function statusMessage({ state, open, failure, hindered, starting, cancel, latest }) {
+  const question = open.values().next().value;
+  if (question) return question.message || "waits for an answer";
+  if (failure) return failure.message;
+  if (state === "queued" && starting) return starting;
+  if (state === "cancelling" && cancel?.reason) return cancel.reason;
+  return state === "running" && hindered ? joinNonEmpty(hindered.by, hindered.hint) : latest?.message;
+}
+
+/** The parts that are not empty, joined by commas. @param {...unknown} parts */
+export const joinNonEmpty = (...parts) => parts.filter(Boolean).join(", ");
+
+/** An elapsed time: 0:07, 12:40, 1:02:03. @param {number} seconds */
+export function formatElapsed(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
+  const rest = whole % 60;
+  const two = (/** @type {number} */ part) => String(part).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+/** A duration: 35 ms, 4.2 s, 3 min, 2 h. @param {number} seconds */
+export function formatDuration(seconds) {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 90) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
+
+/** The remaining time: one value, or a range if it is wide. @param {Eta | null | undefined} eta */
+export function formatEta(eta) {
+  if (!eta) return "";
+  const [left, low, high] = [eta.left_s, eta.low_s ?? eta.left_s, eta.high_s ?? eta.left_s].map((seconds) =>
+    formatDuration(Math.max(1, Math.round(seconds))).replace(".0", ""),
+  );
+  return low === high ? `~${left} left` : `${low} to ${high} left`;
+}
+
+/** The speed of a call. @param {number | null | undefined} rate a second */
+export function formatRate(rate) {
+  if (!rate || rate < 0) return "";
+  if (rate >= 1) return `${formatNumber(rate)} a second`;
+  return rate * 60 >= 1 ? `${formatNumber(rate * 60)} a minute` : `${formatNumber(rate * 3600)} an hour`;
+}
+
+/** "1 tool", "3 tools". @param {number} number @param {string} what */
+export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+
+/** An instant in local time; the date is left out for today. @param {number} at */
+export function formatTime(at) {
+  const day = new Date(at * 1000);
+  const isToday = day.toDateString() === new Date().toDateString();
+  return isToday ? day.toLocaleTimeString() : day.toLocaleString();
+}

@@ -1,0 +1,107 @@
+"""The state folder: secrets that only their owner reads, and where the running gateway is."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from afoot.config import state_folder
+from afoot.config.state_folder import GatewayAddress, StoredList
+from afoot.errors import CallerError
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A state folder of its own."""
+    monkeypatch.setenv("AFOOT_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def here(pid: int | None = None) -> GatewayAddress:
+    """An address of this process."""
+    return GatewayAddress("http://127.0.0.1:1/mcp", "http://127.0.0.1:1/", "t", pid or os.getpid())
+
+
+def test_secrets_are_made_once_and_kept(folder: Path) -> None:
+    """Q1 c, S1: the same after a restart."""
+    key, token = state_folder.sealing_key(), state_folder.operator_token()
+    assert (state_folder.sealing_key(), state_folder.operator_token()) == (key, token)
+    assert len(key) == 32 and len(token) == 48 and key.hex() != token
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_secrets_are_readable_by_their_owner_only(folder: Path, mask: int) -> None:
+    """S1: 0600, whatever the umask."""
+    before = os.umask(mask)
+    try:
+        state_folder.sealing_key()
+        state_folder.operator_token()
+        state_folder.announce_gateway(here())
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
+        "key": 0o600,
+        "token": 0o600,
+        "gateway.json": 0o600,
+    }
+
+
+def test_an_empty_secret_is_made_anew(folder: Path) -> None:
+    """S1: a crash while it was written leaves no gateway without a token."""
+    folder.mkdir()
+    (folder / "token").write_text("\n")
+    assert len(state_folder.operator_token()) == 48
+
+
+def test_a_running_gateway_is_found_and_a_dead_one_is_not(folder: Path) -> None:
+    """Design 5: client commands look here."""
+    assert state_folder.running_gateway() is None
+    state_folder.announce_gateway(here())
+    assert state_folder.running_gateway() == here()
+    state_folder.announce_gateway(here(pid=2**22 + 1))  # more than any system gives out
+    assert state_folder.running_gateway() is None
+
+
+def test_a_gateway_withdraws_only_its_own_address(folder: Path) -> None:
+    """Design 5: one that started later stays announced."""
+    state_folder.announce_gateway(here())
+    state_folder.withdraw_gateway(here(pid=1))
+    assert state_folder.running_gateway() == here()
+    state_folder.withdraw_gateway(here())
+    assert state_folder.running_gateway() is None and not (folder / "gateway.json").exists()
+    state_folder.withdraw_gateway(here())
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "{}", '{"mcp": 5}'])
+def test_a_broken_address_is_none(folder: Path, text: str) -> None:
+    """Bad input: as if nothing ran."""
+    folder.mkdir()
+    (folder / "gateway.json").write_text(text)
+    assert state_folder.running_gateway() is None
+
+
+def test_a_list_is_kept_for_its_owner_and_read_only_when_it_changed(folder: Path) -> None:
+    """A4: whole or not at all, 0600; what another process writes is seen."""
+    ours, theirs = StoredList("list.json", GatewayAddress), StoredList("list.json", GatewayAddress)
+    assert ours.read() == [] and ours.read() is None
+    ours.write([here()])
+    assert (folder / "list.json").stat().st_mode & 0o777 == 0o600
+    assert ours.read() is None and theirs.read() == [here()]
+    theirs.write([])
+    assert ours.read() == [] and ours.read() is None
+    (folder / "list.json").unlink()
+    assert ours.read() == []
+
+
+@pytest.mark.parametrize("text", ["", "[{", "{}", '[{"mcp": 1}]', "\udcff"])
+def test_a_list_that_cannot_be_read_is_named_and_not_overwritten(folder: Path, text: str) -> None:
+    """A4: nobody's words are lost to a slip of a hand."""
+    kept = StoredList("list.json", GatewayAddress)
+    kept.write([here()])
+    (folder / "list.json").write_text(text, errors="surrogateescape")
+    with pytest.raises(CallerError, match=r"list\.json: cannot be read"):
+        kept.read()
+    with pytest.raises(CallerError, match=r"list\.json"):
+        kept.write([])
+    assert (folder / "list.json").read_text(errors="surrogateescape") == text

@@ -1,0 +1,320 @@
+"""Secrets are kept out of what is kept, and nothing else is changed."""
+
+import json
+import random
+import re
+import string
+
+import pytest
+from msgspec import Raw
+
+from afoot.core.redaction import (
+    MAX_LINES,
+    REDACTED_JSON,
+    REDACTED_KEY,
+    REDACTED_TEXT,
+    RedactionRules,
+    Redactor,
+    declared_in_schema,
+    declared_in_tool,
+    redacted_pointers,
+    remove_texts,
+    text_forms,
+)
+
+HIDDEN = {REDACTED_KEY: True}
+RULES = RedactionRules()
+KEY_FILE = "-----BEGIN RSA " + "PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----"
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def kept(value: object, rules: RedactionRules = RULES, schema: object = None) -> object:
+    """What is kept of a value."""
+    declared = None if schema is None else declared_in_schema(Raw(json.dumps(schema).encode()))
+    return json.loads(bytes(Redactor(rules).value(Raw(json.dumps(value).encode()), declared)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["password", "userPassword", "PASSWORD2", "api_key", "apiKey", "X-Api-Key", "api key", "token",
+     "access_token", "accessToken", "client_secret", "Authorization", "Proxy-Authorization", "Set-Cookie",
+     "aws_secret_access_key", "privateKey", "credentials"],
+)  # fmt: skip
+def test_a_field_with_the_name_of_a_secret_is_not_kept(name: str) -> None:
+    """S4: case and separators in names do not count."""
+    assert kept({name: "hunter2", "other": 1}) == {name: HIDDEN, "other": 1}
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "page_token", "nextPageToken", "progressToken", "path", "author"]
+)
+def test_a_field_that_only_sounds_like_one_is_kept(name: str) -> None:
+    """S4: what is no secret can be looked at, and run once more."""
+    assert kept({name: "x"}) == {name: "x"}
+
+
+def test_secrets_are_found_at_any_depth_and_in_lists() -> None:
+    """S4: nesting hides nothing from the rules."""
+    given = {"a": [{"b": {"password": "x", "n": 1.50}}, {"token": 5}], "secret": {"k": "v"}}
+    assert kept(given) == {"a": [{"b": {"password": HIDDEN, "n": 1.5}}, {"token": HIDDEN}], "secret": HIDDEN}
+
+
+@pytest.mark.parametrize("value", [None, True, False, "", {}, []])
+def test_what_says_nothing_is_no_secret(value: object) -> None:
+    """S4: an empty password can be shown as empty."""
+    assert kept({"password": value}) == {"password": value}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [TOKEN, f"use {TOKEN} now", "sk-" + "x" * 24, "AKIA" + "A" * 16, "xoxb-1234567890-abc", "https://me:pw@host/",
+     "Authorization: Bearer abcdefghijklmnop", KEY_FILE,
+     "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + ".c"],
+)  # fmt: skip
+def test_a_value_of_a_known_shape_is_not_kept_whatever_its_name(value: str) -> None:
+    """S4: somebody pastes a token where nobody expects one."""
+    assert kept({"text": value, "list": [value]}) == {"text": HIDDEN, "list": [HIDDEN]}
+
+
+def test_what_looks_like_no_secret_is_the_very_same_object() -> None:
+    """S4: nothing is read or written anew where there is nothing to hide."""
+    given = Raw(b'{ "path": "/a", "number": 12345678901234567890123, "deep": {"x": [1.10]} }')
+    assert Redactor().value(given) is given
+
+
+def test_bytes_beside_a_secret_stay_as_they_were() -> None:
+    """S4: numbers that no float holds are kept as they were sent."""
+    given = Raw(b'{"n": 12345678901234567890.10, "deep": { "x" : [1.10] }, "token": "abc"}')
+    left = bytes(Redactor().value(given))
+    assert b"12345678901234567890.10" in left and b'{ "x" : [1.10] }' in left and b"abc" not in left
+
+
+def test_a_name_in_escapes_or_twice_hides_nothing() -> None:
+    """S4: JSON can say a name in many ways."""
+    escaped = Redactor().value(Raw(b'{"pass\\u0077ord": "hunter2"}'))
+    twice = Redactor().value(Raw(b'{"a": {"password": "hunter2"}, "a": 1}'))
+    assert b"hunter2" not in bytes(escaped) and b"hunter2" not in bytes(twice)
+
+
+def test_what_is_nested_too_deep_to_look_at_is_left_out_if_it_is_suspicious() -> None:
+    """S4: depth is no way round the rules, and costs no time without end."""
+    for depth in (200, 900, 5000):
+        deep = b'{"x":' * depth + b'{"password":"hunter2"}' + b"}" * depth
+        assert b"hunter2" not in bytes(Redactor().value(Raw(deep)))
+    plain = Raw(b'{"x":' * 200 + b"1" + b"}" * 200)
+    assert Redactor().value(plain) is plain
+
+
+@pytest.mark.parametrize("word", [{"writeOnly": True}, {"format": "password"}, {"x-secret": True}])
+def test_a_schema_can_declare_a_secret(word: dict[str, object]) -> None:
+    """S4: a tool's own word counts, whatever the name; also through references, choices and lists."""
+    schema = {
+        "properties": {
+            "pin": {"type": "string", **word},
+            "who": {"$ref": "#/$defs/Who"},
+            "many": {"type": "array", "items": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/Who"}]}},
+        },
+        "$defs": {
+            "Who": {"properties": {"pin": {"type": "string", **word}, "next": {"$ref": "#/$defs/Who"}}}
+        },
+    }
+    who = {"pin": "1", "name": "me", "next": {"pin": "2"}}
+    left = {"pin": HIDDEN, "name": "me", "next": {"pin": HIDDEN}}
+    given = {"pin": "0000", "who": who, "many": [who, None], "other": "pin"}
+    assert kept(given, schema=schema) == {"pin": HIDDEN, "who": left, "many": [left, None], "other": "pin"}
+
+
+def test_only_a_tool_that_declares_secrets_is_always_looked_at() -> None:
+    """S4: what tells suspicious arguments from others is chosen once for each tool."""
+    redactor = Redactor()
+    declares = Raw(b'{"name":"a","inputSchema":{"properties":{"pin":{"writeOnly": true}}}}')
+    plain = Raw(b'{"name":"b","inputSchema":{"properties":{"pin":{}}}}')
+    harmless = Raw(b'{"pin": "0000"}')
+    assert redactor.scan(declares)(harmless) is not None
+    assert redactor.scan(plain)(harmless) is None
+    assert redactor.scan(plain)(Raw(b'{"x": {"Pass-Word": 1, "my_password": "x"}}')) is not None
+    assert declared_in_tool(plain) is None and declared_in_tool(declares) is not None
+
+
+def test_rules_can_be_set() -> None:
+    """S4: other names, other shapes, and names that are none after all."""
+    rules = RedactionRules(["pin", "*_code"], ["zip_code"], [r"ACME-\d+"], usual=False)
+    given = {"pin": 1, "door-code": 2, "zipCode": 3, "password": "x", "text": "ACME-12"}
+    hidden = {"pin": HIDDEN, "door-code": HIDDEN, "zipCode": 3, "password": "x", "text": HIDDEN}
+    assert kept(given, rules) == hidden
+    assert kept(given, RedactionRules(usual=False)) == given
+    beside = {"pin": HIDDEN, "password": HIDDEN, "secretary": "me"}
+    assert (
+        kept({"pin": 1, "password": 2, "secretary": "me"}, RedactionRules(["pin"], ["secretary"])) == beside
+    )
+    with pytest.raises(re.error):
+        Redactor(RedactionRules(values=["("]))
+
+
+def test_text_is_kept_without_its_secrets() -> None:
+    """S4: log lines and last words, too."""
+    redactor = Redactor()
+    redactor.add_named_secrets(
+        {"GITHUB_TOKEN": "0123456789abcdef", "HOME": "/usr/lib/python", "API_KEY": "short"}
+    )
+    said = f"with {TOKEN} and 0123456789abcdef, password=hunter2, max_tokens: 5, in /usr/lib/python; x=short"
+    left = redactor.text(said)
+    secrets = f"{REDACTED_TEXT} and {REDACTED_TEXT}, password={REDACTED_TEXT}"
+    assert left == f"with {secrets}, max_tokens: 5, in /usr/lib/python; x=short"
+    assert redactor.text("nothing to see") == "nothing to see"
+    assert redactor.text('{"api_key": "a b", "n": 1}') == '{"api_key": ' + REDACTED_TEXT + ', "n": 1}'
+
+
+def test_marks_are_found_by_their_place() -> None:
+    """S4: whoever wants a call once more is told which fields are missing."""
+    left = Redactor().value(Raw(b'{"a/b": [0, {"token": "x"}], "~": {"password": "y"}, "n": 1}'))
+    assert redacted_pointers(left) == ["/a~1b/1/token", "/~0/password"]
+    assert redacted_pointers(Raw(b'{"a": {"dev.afoot/redacted": true, "more": 1}}')) == []
+    assert (
+        redacted_pointers(Raw(b"{}"))
+        == redacted_pointers(Raw(b""))
+        == redacted_pointers(Raw(b'{"dev.afoot/redacted"'))
+        == []
+    )
+    assert redacted_pointers(REDACTED_JSON) == [""]
+
+
+def test_no_secret_survives_whatever_lies_around_it() -> None:
+    """S4: random values with a secret somewhere; what is left has none of it, and is still JSON."""
+    chance = random.Random(6)
+
+    def made(depth: int) -> object:
+        kind = chance.randrange(6 if depth < 5 else 3)
+        if kind < 3:
+            return [chance.random(), "".join(chance.choices(string.printable, k=12)), None][kind]
+        if kind == 3:
+            return [made(depth + 1) for _ in range(chance.randrange(4))]
+        return {
+            "".join(chance.choices(string.printable, k=5)): made(depth + 1)
+            for _ in range(chance.randrange(4))
+        }
+
+    def hide(value: object) -> object:
+        if isinstance(value, dict):
+            return {
+                **{k: hide(v) for k, v in value.items()},
+                "Api_Key": "XsecretX",
+                "y": {"t": f"{TOKEN}Xsecret"},
+            }
+        return [hide(one) for one in value] if isinstance(value, list) else value
+
+    for _ in range(300):
+        text = json.dumps(hide({"a": made(0)}), ensure_ascii=chance.random() < 0.5).encode()
+        left = bytes(Redactor().value(Raw(text)))
+        assert b"Xsecret" not in left and json.loads(left)["Api_Key"] == HIDDEN
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b'"redis://:s3cret@cache:6379/0"', b'"https:\\/\\/me:pw@host\\/"', b'"redis:\\/\\/:pw@cache"',
+     b'"afoot_' + b"x-_9" * 10 + b'abc"'],
+)  # fmt: skip
+def test_an_address_with_a_password_is_not_kept_however_it_is_written(value: bytes) -> None:
+    """S4: without a user, with slashes as some programs write them; and a token of our own."""
+    left = json.loads(bytes(Redactor().value(Raw(b'{"n": 1, "url": ' + value + b"}"))))
+    assert left == {"n": 1, "url": HIDDEN}
+    assert json.loads(value) not in Redactor().text(f"at {json.loads(value)} now")
+
+
+@pytest.mark.parametrize(
+    "value", ["https://host:80/a@b", "git@host:x", "afoot_wait", "a://b:c", "http://[::1]:8/"]
+)
+def test_an_address_without_one_is_kept(value: str) -> None:
+    """S4: ports and paths are no passwords."""
+    assert kept({"url": value}) == {"url": value}
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("Authorization: Basic dXNlcjpwdw== sent", f"Authorization: {REDACTED_TEXT} sent"),
+        ("authorization=Token s3cret, next", f"authorization={REDACTED_TEXT}, next"),
+        ("Cookie: a=s3cret; b=s3cret2\nnext", f"Cookie: {REDACTED_TEXT}\nnext"),
+        ("Set-Cookie: sid=s3cret; Path=/", f"Set-Cookie: {REDACTED_TEXT}"),
+        (
+            r"body {\"password\": \"s3cret\", \"n\": 1}",
+            r"body {\"password\": " + REDACTED_TEXT + r", \"n\": 1}",
+        ),
+        (r'{"password": "s3\"cret", "n": 1}', '{"password": ' + REDACTED_TEXT + ', "n": 1}'),
+        ("{'cookie': 'a=s3cret; b=c', 'n': 1}", "{'cookie': " + REDACTED_TEXT + ", 'n': 1}"),
+    ],
+)
+def test_headers_and_quotes_in_text_leave_nothing_behind(said: str, left: str) -> None:
+    """S4: a scheme is not the secret, one cookie is not all of them, and a quote may stand in a quote."""
+    assert Redactor().text(said) == left
+
+
+def test_room_before_a_value_hides_nothing() -> None:
+    """S4: JSON may begin with as much of nothing as it likes."""
+    assert b"hunter2" not in bytes(Redactor().value(Raw(b" " * 100 + b'{"password": "hunter2"}')))
+
+
+@pytest.mark.parametrize(
+    "unit", ["eyJ", "eyJ-", "secret", "my_token", "api-", "cookie", "://a:", "password='"]
+)
+def test_a_long_text_is_looked_through_once(unit: str) -> None:
+    """S4: nobody holds everybody up with words that look like the beginning of a secret, again and again."""
+    text = unit * (300_000 // len(unit))
+    redactor = Redactor()
+    left = redactor.value(Raw(json.dumps({"x": text, "token": "y"}).encode()))
+    assert json.loads(bytes(left))["token"] == HIDDEN
+    assert len(redactor.text(text)) <= len(text)
+
+
+@pytest.mark.parametrize("before", ["", "x", "id_", "a-", "%3D", "\n", "=", "eyJ-"])
+def test_a_jwt_is_found_whatever_it_is_glued_to(before: str) -> None:
+    """S4: at least what its signature holds for."""
+    text = f"{before}eyJ{'a' * 12}.eyJ{'b' * 12}.sign"
+    assert kept({"text": text}) == {"text": HIDDEN}
+    left = Redactor().text(text)
+    assert "bbb" not in left and "sign" not in left
+
+
+class Searching:
+    """A pattern that counts what is searched."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self._pattern = pattern
+        self.searched = 0
+
+    def search(self, body: bytes) -> re.Match[bytes] | None:
+        """Whether it is there."""
+        self.searched += len(body)
+        return self._pattern.search(body)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_depth_makes_no_long_search_longer(monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
+    """S4: what is most of something is not searched again; what is left is the same."""
+    given: object = {"text": "x" * 10_000, "token" if is_there else "other": "y"}
+    for _ in range(50):
+        given = {"a": [given, 1.50], "b": {"c": 2}}
+    text = Raw(json.dumps({"deep": given, "password": "z"}).encode())
+    redactor = Redactor()
+    searching = Searching(redactor._scan)
+    monkeypatch.setattr(redactor, "_scan", searching)
+    left = bytes(redactor.value(text))
+    assert searching.searched < 4 * len(text)
+    assert left.count(REDACTED_KEY.encode()) == 1 + is_there and json.loads(left)["deep"]["b"] == {"c": 2}
+
+
+def test_a_long_secret_has_only_so_many_forms() -> None:
+    """S4: each is looked for in all that a tool says; one as long as a key file also line by line."""
+    lines = [f"line {number:04} of it" for number in range(MAX_LINES + 1)]
+    assert remove_texts(lines[3], text_forms(["\n".join(lines[:-1])])) == REDACTED_TEXT
+    assert len(text_forms(["\n".join(lines)])) <= 4
+
+
+def test_of_secrets_within_each_other_none_is_left_in_part() -> None:
+    """S4: whoever knows of which."""
+    redactor = Redactor()
+    redactor.add_named_secrets({"API_KEY": "0123456789"})
+    assert (
+        redactor.text("a 0123456789 b 01234567890 c", {"0123", "01234567890"})
+        == f"a {REDACTED_TEXT} b {REDACTED_TEXT} c"
+    )

@@ -1,0 +1,143 @@
+"""Approval from end to end: official clients of both eras are asked, and the operator beside them."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import mcp_types as types
+import pytest
+from mcp import Client
+
+from tests.e2e.gateway import Gateway, serving, until
+from tests.e2e.official_client import ERAS, Peer, Peers, accept, failure, text
+from tests.serve.api_client import Api
+
+
+@pytest.fixture(params=[(transport, era) for transport in ("http", "stdio") for era in ERAS], ids=" ".join)
+def peer(request: pytest.FixtureRequest, clients: Peers) -> Peer:
+    """One of the four."""
+    transport, era = request.param
+    return clients(transport, era)
+
+
+@pytest.fixture
+def api(gateway: Gateway) -> Api:
+    """The operator."""
+    return Api(gateway)
+
+
+def test_run_runs_it(peer: Peer, fresh: Callable[[], str]) -> None:
+    """A2, A5: the form shows tool and arguments; run is run, once."""
+    tag = fresh()
+    peer.reply = lambda message: accept(decision="run")
+    assert text(peer.call("wipe", tag=tag, what="the disk")) == "wiped the disk"
+    assert len(peer.asked) == 1 and "local/wipe" in peer.asked[0] and "the disk" in peer.asked[0]
+    assert peer.gateway.marks(tag) == ["wiped the disk"]
+
+
+@pytest.mark.parametrize("how", ["skip", "decline", "reject"])
+def test_a_no_runs_nothing_and_the_model_is_told(peer: Peer, how: str, fresh: Callable[[], str]) -> None:
+    """A2, A5: skip, decline, and reject with what to do instead."""
+    tag = fresh()
+    declined = types.ElicitResult(action="decline")
+    peer.reply = lambda message: declined if how == "decline" else accept(decision=how, instead="use the bin")
+    result = peer.call("wipe", tag=tag)
+    assert failure(result)["category"] == "refused"
+    assert ("use the bin" if how == "reject" else "skip") in text(result)
+    assert peer.gateway.marks(tag) == []
+
+
+def test_a_tool_that_another_calls_asks_too(peer: Peer, fresh: Callable[[], str]) -> None:
+    """A5, P8: through the call above, by the same client."""
+    tag = fresh()
+    peer.reply = lambda message: accept(decision="run")
+    assert "wiped everything" in text(peer.call("wipe_below", tag=tag))
+    assert len(peer.asked) == 1 and "local/wipe" in peer.asked[0]
+    assert peer.gateway.marks(tag) == ["ran", "wiped everything"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_cancelled_form_goes_to_the_operator(
+    era: str, clients: Peers, api: Api, fresh: Callable[[], str]
+) -> None:
+    """A5, A3: who answers over the API; everybody sees how it was approved."""
+    peer, tag = clients("http", era), fresh()
+    peer.reply = lambda message: types.ElicitResult(action="cancel")
+
+    def decide() -> str:
+        asked = until(lambda: mine(api, tag) or {}, "a question to the operator")
+        answered = api.post(f"/api/questions/{asked['id']}/answer", {"content": {"decision": "run"}})
+        assert answered.status == 200
+        return str(asked["call"])
+
+    async def both() -> tuple[types.CallToolResult, str]:
+        api.get("/api/questions")  # the operator is there
+        return await asyncio.gather(peer.client.call_tool("wipe", {"tag": tag}), asyncio.to_thread(decide))
+
+    result, call = peer.run(both)
+    assert text(result) == "wiped everything"
+    assert api.ended(call)["approved"] == "user"
+
+
+def mine(api: Api, tag: str) -> dict[str, object] | None:
+    """The operator's question of the call with this tag."""
+    asked = api.get("/api/questions").body["questions"]
+    return next((one for one in asked if one["to"] == "operator" and one["arguments"]["tag"] == tag), None)
+
+
+@pytest.fixture(scope="module")
+def unwatched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway that no operator has looked at."""
+    with serving(tmp_path_factory.mktemp("unwatched")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway on which no other test may be allowed anything."""
+    with serving(tmp_path_factory.mktemp("alone")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_where_nobody_can_answer_it_is_refused_at_once(
+    era: str, unwatched: Gateway, fresh: Callable[[], str]
+) -> None:
+    """A1: a client without elicitation, and no operator; the text names the key to set."""
+    tag = fresh()
+
+    async def call() -> types.CallToolResult:
+        mode = "legacy" if era == "legacy" else "2026-07-28"
+        async with Client(unwatched.url, mode=mode) as client:
+            return await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
+
+    result = asyncio.run(call())
+    assert failure(result)["code"] == "unanswerable"
+    assert 'approval = "auto" in [tools."local/wipe"]' in text(result)
+    assert unwatched.marks(tag) == []
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_always_is_asked_once_on_this_connection(era: str, alone: Gateway, fresh: Callable[[], str]) -> None:
+    """A2, A4: and revoking it has it asked again."""
+    tag, asked = fresh(), list[str]()
+
+    async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(params.message)
+        return accept(decision="always", **{"for": "ever"})
+
+    async def thrice() -> None:
+        mode = "legacy" if era == "legacy" else "2026-07-28"
+        async with Client(alone.url, mode=mode, elicitation_callback=answer) as client:
+            for times in (1, 1, 2):
+                await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
+                assert len(asked) == times
+                if len(alone.marks(tag)) == 2:
+                    api = Api(alone)
+                    [one] = api.get("/api/allow").body["allowed"]
+                    assert one["caller"]  # a caller's word is for its connection
+                    assert api.send("DELETE", f"/api/allow/{one['id']}", None, {}).status == 200
+
+    asyncio.run(thrice())
+    [left] = Api(alone).get("/api/allow").body["allowed"]
+    Api(alone).send("DELETE", f"/api/allow/{left['id']}", None, {})
+    assert not (alone.folder / "home" / "allow.json").exists()

@@ -1,0 +1,131 @@
+"""What a reviewer is display_arguments, may answer, and what the model is told."""
+
+from typing import Any
+
+import pytest
+from jsonschema_rs import validator_for
+from msgspec import Raw, json
+
+from afoot.core.facts import Answer
+from afoot.core.ports import Tool
+from afoot.engine import approval
+from afoot.engine.approval import (
+    Decision,
+    approval_question,
+    decision_of,
+    display_arguments,
+    operator_form,
+    refusal_error,
+)
+from afoot.errors import ToolError
+
+TOOL = Tool("delete", "files", Raw(b"{}"), digest="d1", destructive=True)
+
+
+def says(action: str = "accept", **content: Any) -> Answer:
+    """An answer with this content."""
+    return Answer(action, Raw(json.encode({key.rstrip("_"): value for key, value in content.items()})), "x")
+
+
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        (says(decision="run"), Decision("run")),
+        (says(decision="skip"), Decision("skip")),
+        (says(decision="reject", instead="ask me first"), Decision("reject", "ask me first")),
+        (says(decision="always"), Decision("always")),
+        (
+            says(decision="always", scope="arguments", for_="ever"),
+            Decision("always", "", "arguments", "ever"),
+        ),
+        (says(decision="always", scope="server", for_=60), Decision("always", "", "server", 60.0)),
+        (says(decision="always", for_="60"), Decision("always", "", "tool", 60.0)),
+        (Answer("decline"), Decision("skip")),
+        (says("decline", decision="run"), Decision("skip")),
+        (Answer("cancel"), Decision("skip")),
+    ],
+)
+def test_what_an_answer_decides(answer: Answer, decision: Decision) -> None:
+    """A2: run, skip, reject and say what instead, always; declining skips."""
+    assert decision_of(answer) == decision
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ({}, "decision"),
+        ({"instead": "x"}, "decision"),
+        ({"decision": "perhaps"}, "decision"),
+        ({"decision": 1}, "decision"),
+        ({"decision": "always", "scope": "world"}, "scope"),
+        ({"decision": "always", "for": "a while"}, "for"),
+        ({"decision": "always", "for": 0}, "for"),
+        ({"decision": "always", "for": -5}, "for"),
+        ({"decision": "always", "for": "-5"}, "for"),
+        ({"decision": "always", "for": "nan"}, "for"),
+        ({"decision": "always", "for": "inf"}, "for"),
+        ({"decision": "always", "for": 1e10}, "for"),
+        ({"decision": "reject", "instead": 7}, "instead"),
+        ({"decision": "run", "nonsense": 1}, "nonsense"),
+        ([], ""),
+    ],
+)
+def test_an_answer_that_does_not_fit_names_the_field(content: object, field: str) -> None:
+    """A2, Q2: and decides nothing."""
+    with pytest.raises(ToolError, match=rf"answer\.content.*{field}") as caught:
+        decision_of(Answer("accept", Raw(json.encode(content)), "x"))
+    assert caught.value.category == "validation"
+
+
+def test_what_the_model_is_told_of_a_no() -> None:
+    """A2: the reviewer's text goes to the model."""
+    told = refusal_error(TOOL, Decision("reject", " use the bin instead "))
+    assert told.message.endswith("instead: use the bin instead") and told.code == "rejected"
+    assert refusal_error(TOOL, Decision("reject")).code == "rejected"
+    assert refusal_error(TOOL, Decision("skip")).code == "skipped"
+    assert {refusal_error(TOOL, Decision("skip")).category, told.category} == {"refused"}
+
+
+def test_the_question_shows_tool_server_and_arguments() -> None:
+    """A2: on one line, with every key, and why it is asked."""
+    asked = approval_question(
+        TOOL, Raw(b'{\n  "path": "/tmp",\n "path": "/"}'), "operator", "session:1", "it says so"
+    )
+    assert asked.message == 'Run files/delete({"path": "/tmp", "path": "/"})?'
+    assert (asked.kind, asked.to, approval.why_asked(asked)) == ("approval", "operator", "it says so")
+
+
+def test_nothing_in_arguments_steers_who_shows_them() -> None:
+    """A2: control, invisible and direction characters are written out."""
+    text = display_arguments(Raw('{"a": "\x9b2J\u202egnp.exe\u2028\u200b", "b": "\\u001b[2J"}'.encode()))
+    assert text.isprintable()
+    assert text == '{"a": "\\u009b2J\\u202egnp.exe\\u2028\\u200b", "b": "\\u001b[2J"}'
+
+
+def test_long_arguments_are_cut_and_say_so() -> None:
+    """A2: nobody approves what is not seen without knowing."""
+    text = display_arguments(Raw(json.encode({"text": "x" * 10_000})))
+    assert len(text) < 4100 and text.endswith("(10012 characters in all)")
+
+
+def test_the_forms_take_what_is_decided_and_every_era_knows_them() -> None:
+    """A2, Q2: only strings with names, no nesting; the operator's has scope and time besides."""
+    asked = approval_question(TOOL, Raw(b"{}"), "", "local", "why")
+    form, whole = json.decode(asked.body), json.decode(operator_form())
+    assert set(form["properties"]) == {"decision", "instead"}
+    assert set(whole["properties"]) == {*form["properties"], "scope", "for"}
+    for schema in (form, whole):
+        assert set(schema) == {"type", "properties", "required"}
+        for one in schema["properties"].values():
+            assert one["type"] == "string" and len(one.get("enum", ())) == len(one.get("enumNames", ()))
+    fits = validator_for(whole).is_valid
+    assert fits({"decision": "always", "scope": "server", "for": "ever"}) and not fits(
+        {"decision": "perhaps"}
+    )
+
+
+@pytest.mark.parametrize(("caller", "where"), [("local", "any client"), ("session:1", "this connection")])
+def test_always_says_for_whom(caller: str, where: str) -> None:
+    """A2, S3: callers who cannot be told apart share what one of them is allowed, and are told so."""
+    form = json.decode(approval_question(TOOL, Raw(b"{}"), "", caller, "why").body)
+    assert where in form["properties"]["decision"]["enumNames"][3]

@@ -1,0 +1,91 @@
+"""Tools from modules and files."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from afoot.errors import CallerError
+from afoot.providers.functions.loading import load_file, tools_in
+from afoot.providers.functions.tool import FunctionProvider
+from tests.providers.fake_run import call, text_of
+
+SOURCE = """
+from __future__ import annotations
+from afoot.providers.functions.tool import tool
+from helper_of_this import WORD
+
+@tool
+def second(n: Later) -> str:
+    return WORD
+
+@tool(name="first")
+async def other() -> str:
+    return WORD
+
+def no_tool(): ...
+
+class Later(int): ...
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    before = list(sys.path)
+    (tmp_path / "helper_of_this.py").write_text("WORD = 'one'")
+    (tmp_path / "tools.py").write_text(
+        SOURCE.replace("Later(int)", "Later(__import__('pydantic').BaseModel)")
+    )
+    yield tmp_path
+    sys.path[:] = before
+    for name in [name for name in sys.modules if name.startswith(("afoot_file_", "helper_of_this"))]:
+        del sys.modules[name]
+
+
+def test_a_file_offers_every_tool_in_it(folder: Path) -> None:
+    """C8: in order; annotations may name what comes later; helpers of its folder can be imported."""
+    provider = FunctionProvider(load_file(folder / "tools.py"))
+    assert [offer.name for offer in provider.tools()] == ["second", "first"]
+
+
+async def test_a_file_is_read_afresh_and_so_are_its_helpers(folder: Path) -> None:
+    """C8: reload; whoever holds the old functions keeps the old code."""
+    old = load_file(folder / "tools.py")[1]
+    (folder / "helper_of_this.py").write_text("WORD = 'two'")
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+    new = load_file(folder / "tools.py")[1]
+    assert [text_of(await call(function)) for function in (old, new)] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("\n\n1/0", r"bad\.py, line 3: ZeroDivisionError"),
+        ("def f(:", r"bad\.py, line 1: SyntaxError"),
+        ("import sys\nsys.exit(2)", r"bad\.py, line 2: SystemExit: 2"),
+        ("x = 1", "no tools in"),
+        (
+            "from afoot.providers.functions.tool import tool\n@tool(name='a b')\ndef f(): ...",
+            r"bad\.py:2: 'a b' is no tool name",
+        ),
+    ],
+    ids=["raises", "syntax", "exits", "empty", "name"],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line(folder: Path, source: str, message: str) -> None:
+    """E4: file and line."""
+    (folder / "bad.py").write_text(source)
+    with pytest.raises(CallerError, match=message):
+        load_file(folder / "bad.py")
+
+
+def test_a_file_that_is_not_there_is_said() -> None:
+    """E4: by its name."""
+    with pytest.raises(CallerError, match=r"nowhere\.py: No such file"):
+        load_file("nowhere.py")
+
+
+def test_a_module_without_tools_offers_none() -> None:
+    """C8: no error; whoever loads it decides."""
+    assert tools_in(sys) == []

@@ -1,0 +1,72 @@
+// V1: what people read: times, amounts, and text that cannot trick the eye.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { statusLabel, statusOf } from "../../../src/afoot/web/components/status.js";
+import {
+  formatDuration,
+  formatElapsed,
+  formatEta,
+  formatNumber,
+  formatProgress,
+  formatRate,
+  progressFraction,
+  safeText,
+} from "../../../src/afoot/web/lib/format.js";
+
+test("characters that are not seen, or steer what is, get visible marks", () => {
+  assert.equal(safeText("a\u0000b\u001b[31mc\u007f"), "a␀b␛[31mc␡");
+  assert.equal(safeText("evil\u202etxt.exe"), "evil⟨U+202E⟩txt.exe");
+  assert.equal(safeText("in\u200bvis\u2066ible\ufeff"), "in⟨U+200B⟩vis⟨U+2066⟩ible⟨U+FEFF⟩");
+  assert.equal(safeText("half \ud800 a pair"), "half ⟨U+D800⟩ a pair");
+  assert.equal(safeText("\u3164\u2028"), "⟨U+3164⟩⟨U+2028⟩");
+});
+
+test("words, lines and emoji stay as they are", () => {
+  for (const text of ["two\nlines\tand a tab", "👩‍👩‍👧‍👦 👩🏽‍💻 ❤️‍🔥", "日本語 עברית", "<b>bold</b>"])
+    assert.equal(safeText(text), text);
+  assert.equal(safeText("a\u200db"), "a⟨U+200D⟩b");
+});
+
+test("a long text is cut, and says so", () => {
+  const text = safeText("x".repeat(1_000_000), 100);
+  assert.equal(text, `${"x".repeat(100)}… (1,000,000 characters)`);
+  assert.equal(safeText(null), "");
+});
+
+test("how far a call is", () => {
+  const call = (progress, total) => ({ latest: { at: 0, progress, total, message: null } });
+  assert.deepEqual([formatProgress(call(37, 120)), progressFraction(call(37, 120))], ["37 of 120", 37 / 120]);
+  assert.deepEqual([formatProgress(call(37, null)), progressFraction(call(37, null))], ["37", null]);
+  assert.deepEqual([formatProgress(call(0, 0)), progressFraction(call(0, 0))], ["0", null]);
+  assert.equal(progressFraction(call(150, 120)), 1);
+  assert.equal(progressFraction(call(-1, 120)), 0);
+  assert.deepEqual([formatProgress({ latest: null }), progressFraction({ latest: null })], ["", null]);
+  const below = { latest: { at: 0, progress: 0.41, total: 2, message: null, source: "below" } };
+  assert.deepEqual([formatProgress(below), progressFraction(below)], ["21 %", 0.205]);
+});
+
+test("times and amounts", () => {
+  assert.deepEqual(
+    [formatElapsed(7.9), formatElapsed(760), formatElapsed(3723), formatElapsed(-1)],
+    ["0:07", "12:40", "1:02:03", "0:00"],
+  );
+  assert.deepEqual([formatDuration(0.035), formatDuration(4.2), formatDuration(42), formatDuration(180), formatDuration(7200)], ["35 ms", "4.2 s", "42 s", "3 min", "2.0 h"]); // prettier-ignore
+  assert.deepEqual(
+    [formatNumber(1234567), formatNumber(3.14159), formatNumber(42.57)],
+    ["1,234,567", "3.14", "42.6"],
+  );
+  assert.deepEqual([formatEta(null), formatEta({ left_s: 16.2 }), formatEta({ left_s: 0.3 }), formatEta({ left_s: 40, low_s: 25, high_s: 60.4 })], ["", "~16 s left", "~1 s left", "25 s to 60 s left"]); // prettier-ignore
+  assert.deepEqual(
+    [formatRate(null), formatRate(3.4), formatRate(0.5), formatRate(0.001)],
+    ["", "3.4 a second", "30 a minute", "3.6 an hour"],
+  );
+});
+
+test("what a call does has one word, the most telling", () => {
+  const call = { state: "running", open: new Map(), stalled: true, outcome: null };
+  assert.equal(statusOf(call), "stalled");
+  assert.equal(statusOf({ ...call, hindered: { by: "its tab is hidden" } }), "hindered");
+  assert.equal(statusOf({ ...call, open: new Map([["q", {}]]) }), "waiting");
+  assert.equal(statusOf({ ...call, state: "cancelling" }), "cancelling");
+  assert.equal(statusLabel(statusOf({ ...call, state: "finished", outcome: "timed_out" })), "timed out");
+});

@@ -1,0 +1,180 @@
+// V1, H2: the store takes what the feed sends, and shows what has changed once a frame.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { effect } from "../../../src/afoot/web/lib/signal.js";
+import { Store } from "../../../src/afoot/web/lib/store.js";
+
+const now = () => Date.now() / 1000;
+const opened = (id, more = {}) =>
+  fact(id, 1, { type: "opened", tool: "export", server: "s", caller: "c", ...more });
+const fact = (call, seq, body) => ({ call, seq, fact: { at: now(), ...body } });
+const reading = (call, progress, readings = 1) => ({ call, readings, reading: { at: now(), progress } });
+const changes = (facts, readings = []) => ({ now: now(), facts, readings, degraded: null });
+const asked = (call, seq, id) =>
+  fact(call, seq, { type: "asked", question: { id, key: "k", kind: "form", message: "which?" } });
+const view = (id, more = {}) => ({
+  ...{
+    id,
+    tool: "export",
+    server: "s",
+    caller: "c",
+    state: "running",
+    outcome: null,
+    progress: null,
+    total: null,
+  },
+  ...{ message: null, opened: now(), started: now(), finished: null, seq: 2, readings: 0, ...more },
+});
+const snapshot = (calls) => ({
+  now: now(),
+  epoch: "e",
+  pos: 1,
+  version: "1",
+  degraded: null,
+  calls,
+  questions: [],
+});
+
+function made(isHidden = () => false) {
+  const frames = [];
+  const store = new Store((draw) => frames.push(draw), isHidden);
+  const draw = () => frames.splice(0).forEach((one) => one());
+  return { store, frames, draw };
+}
+
+test("many changes ask for one frame, and each call is told of once", () => {
+  const { store, frames, draw } = made();
+  store.receive("changes", changes([opened("a"), opened("b")]));
+  draw();
+  let [facts, numbers] = [0, 0];
+  effect(() => void (store.get("a").call(), facts++));
+  effect(() => void (store.get("a").reading(), numbers++));
+  for (let at = 0; at < 100; at++) store.receive("changes", changes([], [reading("a", at, at + 1)]));
+  assert.equal(frames.length, 1);
+  draw();
+  assert.deepEqual([facts, numbers], [1, 2]);
+  assert.equal(store.get("a").reading().latest.progress, 99);
+});
+
+test("a reading changes no list", () => {
+  const { store, draw } = made();
+  store.receive("changes", changes([opened("a")]));
+  draw();
+  const before = store.roots();
+  store.receive("changes", changes([], [reading("a", 1)]));
+  draw();
+  assert.equal(store.roots(), before);
+});
+
+test("a fact that is known is not taken again", () => {
+  const { store, draw } = made();
+  store.receive("snapshot", snapshot([view("a", { seq: 3 })]));
+  store.receive("changes", changes([fact("a", 3, { type: "finished", outcome: "ok" })]));
+  draw();
+  assert.equal(store.get("a").call().state, "running");
+  store.receive("changes", changes([fact("a", 4, { type: "finished", outcome: "ok" })]));
+  assert.equal(store.get("a").call().state, "finished");
+});
+
+test("facts of a call that ended before we came are left alone", () => {
+  const { store } = made();
+  store.receive("changes", changes([fact("old", 9, { type: "released" })], [reading("old", 1)]));
+  assert.equal(store.get("old"), undefined);
+});
+
+test("calls stand below those that made them, and are counted there", () => {
+  const { store, draw } = made();
+  store.receive(
+    "changes",
+    changes([opened("a"), opened("b", { parent: "a" }), opened("c", { parent: "b" })]),
+  );
+  draw();
+  assert.deepEqual(store.roots().map((entry) => entry.id), ["a"]); // prettier-ignore
+  assert.deepEqual(store.get("a").below().map((entry) => entry.id), ["b"]); // prettier-ignore
+  assert.deepEqual(store.get("a").call().children, { total: 1, live: 1, failed: 0 });
+  store.receive("changes", changes([fact("b", 2, { type: "finished", outcome: "failed" })]));
+  store.receive("changes", changes([opened("d", { parent: "a" })]));
+  assert.deepEqual(store.get("a").call().children, { total: 2, live: 1, failed: 1 });
+});
+
+test("a flood of new calls is spread over frames", () => {
+  const { store, draw } = made();
+  store.receive("changes", changes(Array.from({ length: 200 }, (_, at) => opened(`c${at}`))));
+  const counts = [];
+  for (let frame = 0; frame < 20; frame++) counts.push((draw(), store.roots().length));
+  assert.ok(counts[0] <= 10 && counts[0] > 0);
+  assert.equal(counts.at(-1), 200);
+});
+
+test("a second snapshot keeps what is shown, and drops what is no more", () => {
+  const { store, draw } = made();
+  store.receive("snapshot", snapshot([view("a"), view("b")]));
+  draw();
+  const entry = store.get("a");
+  let state = "";
+  effect(() => void (state = entry.call().state));
+  store.receive("snapshot", snapshot([view("a", { state: "cancelling", seq: 5 })]));
+  draw();
+  assert.equal(store.get("a"), entry);
+  assert.equal(state, "cancelling");
+  assert.deepEqual(store.roots().map((one) => one.id), ["a"]); // prettier-ignore
+});
+
+test("open questions are listed oldest first, and go with their answer or their call", () => {
+  const { store, draw } = made();
+  const below = { id: "b.1", key: "k", kind: "below", message: "" };
+  store.receive("changes", changes([opened("a"), asked("a", 2, "a.1"), opened("b"), asked("b", 2, "b.2")]));
+  store.receive("changes", changes([fact("b", 3, { type: "asked", question: below })]));
+  draw();
+  assert.deepEqual(store.questions().map((one) => one.id), ["a.1", "b.2"]); // prettier-ignore
+  store.receive("changes", changes([fact("a", 3, { type: "answered", question: "a.1", answer: {} })]));
+  store.receive("changes", changes([fact("b", 4, { type: "finished", outcome: "cancelled" })]));
+  draw();
+  assert.deepEqual(store.questions(), []);
+});
+
+test("whoever listens is told what asks and what ends", () => {
+  const { store } = made();
+  const heard = [];
+  const end = store.listen((kind, entry) => heard.push([kind, entry.id]));
+  store.receive(
+    "changes",
+    changes([opened("a"), asked("a", 2, "a.1"), fact("a", 3, { type: "finished", outcome: "ok" })]),
+  );
+  end();
+  store.receive("changes", changes([opened("b"), asked("b", 2, "b.1")]));
+  assert.deepEqual(heard, [["asked", "a"], ["finished", "a"]]); // prettier-ignore
+});
+
+test("an ended call stays a while, goes later, and not while somebody points at it", () => {
+  const { store, draw } = made();
+  const long = { at: now() - 100 };
+  store.receive("changes", changes([opened("new"), opened("old"), opened("below", { parent: "old" })]));
+  store.receive("changes", changes([fact("new", 2, { type: "finished", outcome: "ok" })]));
+  store.receive("changes", changes([fact("old", 2, { type: "finished", outcome: "ok", ...long })]));
+  draw();
+  store.prune();
+  assert.ok(store.get("old"), "something below it lives");
+  store.receive("changes", changes([fact("below", 2, { type: "finished", outcome: "ok", ...long })]));
+  store.pointerHeldUntil = now() + 60;
+  store.prune();
+  assert.ok(store.get("old"));
+  store.pointerHeldUntil = 0;
+  store.prune();
+  assert.deepEqual([store.get("old"), store.get("below")], [undefined, undefined]);
+  assert.deepEqual(store.roots().map((one) => one.id), ["new"]); // prettier-ignore
+});
+
+test("a hidden page has no frames, but its questions are counted", () => {
+  const { store, frames } = made(() => true);
+  store.receive("changes", changes([opened("a"), asked("a", 2, "a.1")]));
+  assert.equal(frames.length, 0);
+  assert.equal(store.questions().length, 1);
+});
+
+test("a history that cannot be written is told of", () => {
+  const { store } = made();
+  store.receive("snapshot", snapshot([]));
+  store.receive("changes", { ...changes([]), degraded: "disk full" });
+  assert.equal(store.about().degraded, "disk full");
+});
