@@ -130,10 +130,20 @@ class Chromium:
         return loaded
 
     def allow_user_scripts(self, extension: str, *, on: bool = True) -> None:
-        """What a person does with the switch "Allow User Scripts" on the extension's page."""
+        """What a person does with the switch "Allow User Scripts" on the extension's page.
+
+        A browser in which this extension was loaded before shows its switch as it was, but has forgotten its value, and
+        ignores a change to "off". It obeys once the switch was turned the other way.
+        """
         page = self.open("chrome://extensions/")
-        change = f"{{extensionId: {extension!r}, userScriptsAccess: {str(on).lower()}}}"
-        page.evaluate(f"chrome.developerPrivate.updateExtensionConfiguration({change})")
+        info = f"chrome.developerPrivate.getExtensionInfo({extension!r})"
+        for turn in (on, not on, on):
+            change = f"{{extensionId: {extension!r}, userScriptsAccess: {str(turn).lower()}}}"
+            page.evaluate(f"chrome.developerPrivate.updateExtensionConfiguration({change})")
+            if page.evaluate(f"{info}.then((it) => it.userScriptsAccess.isActive)") is on:
+                break
+        else:
+            pytest.fail(f"the browser does not turn its switch {'on' if on else 'off'}")
         page.close()
 
     def worker(self, extension: str) -> Page:

@@ -80,7 +80,10 @@ export class Plugins {
     return found === undefined ? null : `plugin:${found}`;
   }
 
-  /** Register and unregister user scripts as needed, and run new ones in the tabs that are open. */
+  /**
+   * Register and unregister user scripts as needed, and run all plugins in the open tabs that lack them. A script that is
+   * registered already may be missing in a tab: one that was opened while the switch was off.
+   */
   syncUserScripts = serialized(async () => {
     if (!this.canRun || this.#plugins === null) return;
     const known = (await chrome.userScripts.getScripts()).filter((one) => one.id.startsWith(SCRIPT_PREFIX));
@@ -91,7 +94,7 @@ export class Plugins {
     const unchanged = new Set(known.filter(isSame).map((one) => one.id));
     const ids = known.map((one) => one.id).filter((id) => !unchanged.has(id));
     if (ids.length) await chrome.userScripts.unregister({ ids });
-    for (const [id, one] of byId) if (!unchanged.has(id)) await this.#register(one);
+    for (const [id, one] of byId) await this.#start(one, unchanged.has(id));
     this.#isSynced = true;
   });
 
@@ -107,11 +110,16 @@ export class Plugins {
     for (const one of this.#plugins ?? []) await this.#execute(one, tab, url);
   }
 
-  /** @param {Body} plugin */
-  async #register(plugin) {
+  /**
+   * @param {Body} plugin
+   * @param {boolean} isRegistered
+   */
+  async #start(plugin, isRegistered) {
     try {
-      await chrome.userScripts.configureWorld({ worldId: plugin.name, messaging: true });
-      await chrome.userScripts.register([userScriptOf(plugin)]);
+      if (!isRegistered) {
+        await chrome.userScripts.configureWorld({ worldId: plugin.name, messaging: true });
+        await chrome.userScripts.register([userScriptOf(plugin)]);
+      }
       await this.#execute(plugin);
     } catch (error) {
       console.warn(`plugin ${plugin.name} cannot be run:`, error);
