@@ -132,8 +132,8 @@ class Chromium:
     def allow_user_scripts(self, extension: str, *, on: bool = True) -> None:
         """What a person does with the switch "Allow User Scripts" on the extension's page.
 
-        A browser in which this extension was loaded before shows its switch as it was, but has forgotten its value, and
-        ignores a change to "off". It obeys once the switch was turned the other way.
+        A browser in which this extension was loaded before shows its switch as it was, but has forgotten its
+        value, and ignores a change to "off". It obeys once the switch was turned the other way.
         """
         page = self.open("chrome://extensions/")
         info = f"chrome.developerPrivate.getExtensionInfo({extension!r})"

@@ -131,7 +131,7 @@ def test_without_the_switch_page_tools_work_and_plugins_say_which_switch(
 
 
 def test_a_tab_opened_while_the_switch_was_off_gets_the_plugin_when_it_is_on_again(plugged: Chain) -> None:
-    """B2: a worker keeps the API of user scripts after the switch was turned off, and the scripts that it registered."""
+    """B2: a worker keeps the API of user scripts, and registered scripts, when the switch is turned off."""
     plugged.browser.allow_user_scripts(plugged.extension, on=False)
     until(
         lambda: not any(one["user_scripts"] for one in plugged.browsers()), "the switch to be seen", SWITCH_S
@@ -139,3 +139,13 @@ def test_a_tab_opened_while_the_switch_was_off_gets_the_plugin_when_it_is_on_aga
     bench = plugged.open("shop.html", STRICT, host=HOST)
     switch(plugged)
     until(lambda: ready(plugged, bench), "the plugin to be ready")
+
+
+def test_a_page_that_is_loaded_right_after_the_switch_has_its_plugin(plugged: Chain) -> None:
+    """B2: no event tells the extension of the switch; the page is often what a person opens next."""
+    plugged.browser.allow_user_scripts(plugged.extension, on=False)
+    until(lambda: not any(one["user_scripts"] for one in plugged.browsers()), "the switch", SWITCH_S)
+    plugged.browser.allow_user_scripts(plugged.extension)
+    bench = plugged.open("shop.html", host=HOST)
+    until(lambda: ready(plugged, bench), "the plugin to be ready", SWITCH_S)
+    assert call(plugged, "count", n=2).value()["counted"] == 2

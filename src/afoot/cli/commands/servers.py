@@ -159,7 +159,7 @@ def logout(
     if all:
         return _log_out_of_all(client, json)
     if client is None:
-        from afoot.providers.upstream.logins import Logins
+        from afoot.providers.upstream.oauth.logins import Logins
 
         reply: dict[str, Any] = {"server": name, "had_login": Logins().clear(name)}
     else:
@@ -171,7 +171,7 @@ def logout(
 
 def _log_out_of_all(client: GatewayClient | None, json: bool) -> int:
     if client is None:
-        from afoot.providers.upstream.logins import Logins
+        from afoot.providers.upstream.oauth.logins import Logins
 
         names = Logins().clear_all()
     else:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from afoot.core.facts import Answer, Limits, Question, Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import AfootError, RunnerDied, ToolError, UnknownName
-from afoot.providers.upstream.oauth_tokens import TokenSource
+from afoot.providers.upstream.oauth.tokens import TokenSource
 from afoot.providers.upstream.offers import OnChange, ServerLists
 from afoot.providers.upstream.roster import ServerEntry
 from afoot.wire.jsonrpc import Fault

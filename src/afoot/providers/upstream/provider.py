@@ -26,7 +26,7 @@ from afoot.providers.content import clean_line, clean_text
 from afoot.providers.upstream.client_sessions import ClientSessions
 from afoot.providers.upstream.connection import PROBE_S, McpConnection, negotiate
 from afoot.providers.upstream.liveness import PING_S, PONG_S, LivenessProbe
-from afoot.providers.upstream.oauth_tokens import TokenSource
+from afoot.providers.upstream.oauth.tokens import TokenSource
 from afoot.providers.upstream.offers import (
     OnChange,
     ServerLists,

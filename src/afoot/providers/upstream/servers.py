@@ -15,8 +15,8 @@ from afoot.engine.catalog import Catalog
 from afoot.errors import AfootError, CallerError, UnknownName
 from afoot.hosts.secrets import environment
 from afoot.providers.upstream.client_sessions import ClientSessions
-from afoot.providers.upstream.logins import LoginAttempt, Logins
 from afoot.providers.upstream.managed_server import Lease, ManagedServer, ServerConnection
+from afoot.providers.upstream.oauth.logins import LoginAttempt, Logins
 from afoot.providers.upstream.provider import ServerOptions, Upstream
 from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry, settings_digest
 

@@ -15,7 +15,7 @@ import httpx2
 from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_line
-from afoot.providers.upstream.oauth_tokens import TokenSource, login_needed
+from afoot.providers.upstream.oauth.tokens import TokenSource, login_needed
 from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, ServerLog
 from afoot.wire import client, client_reading
 from afoot.wire.framing import EventParser

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from afoot.config.tables import InvalidSetting, Server, convert_table
 from afoot.errors import ToolError, UnknownName
-from afoot.providers.upstream.logins import LoginAttempt
 from afoot.providers.upstream.managed_server import ManagedServer
+from afoot.providers.upstream.oauth.logins import LoginAttempt
 from afoot.providers.upstream.servers import AT_RUN_TIME, Servers
 from afoot.serve.api.request import ApiError, ApiRequest, read_number
 

@@ -1,7 +1,7 @@
 """`TokenSource` has the login to one server: its tokens, sent along with requests and renewed in time (U7).
 
 `LoginStore` keeps logins, with our registration as a client, in the state folder (S4). Nobody is asked for
-anything here; that is `oauth_login`. The SDK's own provider is not used for requests: it makes them wait
+anything here; that is `login`. The SDK's own provider is not used for requests: it makes them wait
 for each other until their answers begin, and after a restart it knows neither when a token expires nor
 where to renew it.
 """

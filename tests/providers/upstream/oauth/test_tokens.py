@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from afoot.config.settings import Server
 from afoot.errors import CallerError, ToolError
-from afoot.providers.upstream import oauth_tokens
-from afoot.providers.upstream.oauth_tokens import LoginStore, OAuthClient, StoredLogin, TokenSource
+from afoot.providers.upstream.oauth import tokens
+from afoot.providers.upstream.oauth.tokens import LoginStore, OAuthClient, StoredLogin, TokenSource
 from afoot.providers.upstream.provider import ServerOptions
 from tests.providers.fake_run import text_of
 from tests.providers.upstream.raw_http_server import Asked, Reply, Site, site, text
@@ -143,7 +143,7 @@ async def test_a_token_that_still_counts_is_used_while_no_other_can_be_had(shop:
     """U7: it is renewed before its end, so that there is time for a second attempt."""
     async with site(shop) as place:
         access, shop.answers = (
-            shop.keep(place, lasts_s=oauth_tokens.RENEW_EARLY_S / 2),
+            shop.keep(place, lasts_s=tokens.RENEW_EARLY_S / 2),
             [(500, {"error": "busy"})],
         )
         assert await access.token() == "old"
@@ -219,7 +219,7 @@ async def test_a_full_disk_costs_only_the_next_start(shop: Shop, monkeypatch: py
         def full(*_: object) -> None:
             raise CallerError("no space left")
 
-        monkeypatch.setattr(oauth_tokens.state_folder, "write_private", full)
+        monkeypatch.setattr(tokens.state_folder, "write_private", full)
         assert [await access.token(), await access.token()] == ["new", "new"]
         assert len(renewals(place)) == 1
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from afoot.config.tables import Server
 from afoot.errors import AfootError, CallerError
-from afoot.providers.upstream.oauth_tokens import AuthChallenge, LoginStore, TokenSource
+from afoot.providers.upstream.oauth.tokens import AuthChallenge, LoginStore, TokenSource
 
 log = logging.getLogger("afoot.servers")
 
@@ -106,8 +106,8 @@ class Logins:
         if before is not None:
             await before.stop()
         # The SDK takes a second or two to import: in a thread, where nothing waits for it.
-        await asyncio.to_thread(import_module, "afoot.providers.upstream.oauth_login")
-        from afoot.providers.upstream.oauth_login import OAuthLoginRequest, log_in
+        await asyncio.to_thread(import_module, "afoot.providers.upstream.oauth.login")
+        from afoot.providers.upstream.oauth.login import OAuthLoginRequest, log_in
 
         login, challenge = tokens.login, tokens.challenge
         if challenge is None and login is not None:

@@ -17,7 +17,7 @@ from afoot.core.call import Call
 from afoot.core.facts import Reading
 from afoot.errors import CallerError, ToolError, UnknownName
 from afoot.gateway import MEMORY, Gateway
-from afoot.providers.upstream.logins import LoginAttempt
+from afoot.providers.upstream.oauth.logins import LoginAttempt
 from tests.providers.upstream.oauth_server import Office, browse, open_shop
 from tests.providers.upstream.started_servers import sdk_on_http
 

@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from afoot.errors import CallerError, ToolError
-from afoot.providers.upstream import oauth_login
-from afoot.providers.upstream.oauth_login import RedirectListener
+from afoot.providers.upstream.oauth import login
+from afoot.providers.upstream.oauth.login import RedirectListener
 from tests.providers.upstream.oauth_server import browse
 
 
@@ -46,7 +46,7 @@ async def test_a_refusal_is_told_without_anything_that_runs() -> None:
 
 async def test_nobody_is_waited_for_longer_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """U7: a window that was closed leaves nothing behind."""
-    monkeypatch.setattr(oauth_login, "LOGIN_S", 0.01)
+    monkeypatch.setattr(login, "LOGIN_S", 0.01)
     async with RedirectListener() as back:
         with pytest.raises(ToolError, match="nobody logged in"):
             await back.wait()

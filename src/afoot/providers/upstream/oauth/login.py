@@ -29,7 +29,7 @@ from pydantic import AnyUrl, ValidationError
 
 from afoot.config.settings import Server
 from afoot.errors import CallerError, ToolError
-from afoot.providers.upstream.oauth_tokens import AuthChallenge, OAuthClient, StoredLogin
+from afoot.providers.upstream.oauth.tokens import AuthChallenge, OAuthClient, StoredLogin
 from afoot.providers.upstream.transport_http import ResponseTooLarge, read_body
 
 LOGIN_S: Final = 300.0  # for the person to log in
