@@ -119,6 +119,7 @@ class ToolError(AfootError):
         retryable: bool = False,
         retry_after: float | None = None,
         clock: str | None = None,
+        hint: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -127,6 +128,7 @@ class ToolError(AfootError):
         self.retryable = retryable
         self.retry_after = retry_after
         self.clock = clock  # the clock that ended it, where it ran: idle, ceiling, answer
+        self.hint = hint  # what the operator can do about it; no caller is told
 
     @classmethod
     def auth(cls, message: str, *, code: str | None = None) -> Self:

@@ -34,6 +34,7 @@ from afoot.core.facts import (
 )
 
 APPROVAL = "afoot_approval"  # the key of the question whether a call may start
+INSTEAD = "afoot_instead"  # the key of the question what to do in place of a call that was rejected
 GATEWAY_DIED = "the gateway died"  # why an attempt was followed by another, in `Started.why`
 MAX_REMOTE = 1000  # calls below a call at a gateway behind this one that are known
 STEP = 1e-6  # small enough that a day of messages does not use up the tool's next whole number

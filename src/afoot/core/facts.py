@@ -82,6 +82,7 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     last: Reading | None = None
     side_effects: str = "none"  # none, possible
     trace: str = ""  # for the history and the log; never on the wire
+    hint: str = ""  # what the operator can do about it; never on the wire
 
 
 class Trace(Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@
 from msgspec.structs import replace
 
 from afoot.core.call import Call, State
-from afoot.core.facts import ChildSummary, Fact, Finished, Opened, Reading, Started
+from afoot.core.facts import ChildSummary, Fact, Finished, Opened, Question, Reading, Started
 
 STALL_S = 10.0  # a call that advances no more is stalled after this, and after STALL_GAPS usual gaps
 STALL_GAPS = 4
@@ -17,6 +17,8 @@ _STAGES: dict[type[Fact], tuple[tuple[int, str], ...]] = {
     Finished: ((100, "completed"),),
 }
 _STAGES_TOTAL = 100.0
+FORM_KINDS = ("approval", "form", "url")  # of questions to a person
+SHORT_ID_CHARS = 8  # of a call's id, its last ones: enough for a person to name it
 _POWERS = 1e21  # from here on with powers of ten, as browsers do
 _SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
 
@@ -55,10 +57,32 @@ def is_stalled(
 
 
 def notice(
-    call: Call, now: float, heard: float = 0.0, usual_s: float | None = None, advanced: float | None = None
+    call: Call,
+    now: float,
+    heard: float = 0.0,
+    usual_s: float | None = None,
+    advanced: float | None = None,
+    where: str = "",
 ) -> Reading:
-    """A sign of life from the engine: it has no numbers and touches no clock."""
-    return Reading(now, message=_text(call, now, heard, usual_s, advanced), source="engine")
+    """A sign of life from the engine: it has no numbers and touches no clock.
+
+    `where`: the place where a person can answer its question, if the reader cannot be asked (`answer_place`).
+    """
+    return Reading(now, message=_text(call, now, heard, usual_s, advanced, where), source="engine")
+
+
+def answer_place(question: Question, console: str | None) -> str:
+    """The place where a person can answer a question, in words (Q5); "" if it is not known or not a person's.
+
+    `console`: its address; "" if that is not known, None if there is no console.
+    """
+    is_for_person = question.kind in FORM_KINDS or (question.kind == "below" and question.below)
+    if not is_for_person or console == "":
+        return ""
+    if console is None:
+        return "which nobody can give here, as this gateway has no console"
+    call = (question.below or question.id).partition(".")[0][-SHORT_ID_CHARS:]
+    return f"which a person can give in the console at {console}/ or with `afoot answer {call}`"
 
 
 def lifecycle_stages(fact: Fact) -> list[Reading]:
@@ -111,12 +135,14 @@ def _last_advance(call: Call, advanced: float | None) -> float:
     return max(advanced, call.heard)
 
 
-def _text(call: Call, now: float, heard: float, usual_s: float | None, advanced: float | None) -> str:
+def _text(
+    call: Call, now: float, heard: float, usual_s: float | None, advanced: float | None, where: str
+) -> str:
     if call.open:
         question = next(iter(call.open.values()))
-        if question.kind == "approval":
-            return f"waiting for approval: {question.message}"
-        return f"waiting for an answer: {question.message}" if question.message else "waiting for an answer"
+        what = "waiting for approval" if question.kind == "approval" else "waiting for an answer"
+        what = f"{what}, {where}" if where else what
+        return f"{what}: {question.message}" if question.message else what
     if call.state is State.QUEUED:
         if call.admitted is not None:
             return f"{call.admitted.what}, {now - call.admitted.at:.0f} s"

@@ -9,16 +9,23 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from afoot.core.call import Call, State
+from msgspec.structs import replace
+
+from afoot.core.call import INSTEAD, Call, State
 from afoot.core.facts import Answered, Question
 from afoot.core.ports import Clock, Tool
 from afoot.engine.approval import (
+    BY_HOST,
+    HOST,
+    INSTEAD_S,
     OPERATOR,
     ApprovalPolicy,
     Decision,
     allowlist_entry,
+    answered_instead,
     approval_question,
     decision_of,
+    instead_question,
     is_own_approval,
     refusal_error,
 )
@@ -58,6 +65,8 @@ async def wait_for_approval(
     if decision.decision == "always":
         _allow(live, policy, tools, decision, answered)
     elif decision.decision != "run":
+        if decision.decision == "reject" and not decision.instead and answered.answer.by != OPERATOR:
+            decision = replace(decision, instead=await _ask_instead(live, questions))
         raise refusal_error(live.tool, decision)
 
 
@@ -80,15 +89,43 @@ async def _ask(live: LiveCall, policy: ApprovalPolicy, questions: Questions, now
     if still_open is not None:  # it waited through a restart
         await questions.wait(live, still_open)
         return
-    if any(not _is_withdrawn(call, one) for one in call.approvals):
-        to = policy.whom_to_ask_next(tool, now)
-    else:
-        is_unknown = live.is_recovered and live.caller_requests is None
-        to = policy.whom_to_ask(tool, None if is_unknown else live.can_ask, now)
+    asked_before = [one for one in call.approvals if not _is_withdrawn(call, one)]
+    last = call.answers.get(asked_before[-1].id) if asked_before else None
+    try:
+        if asked_before:
+            to = policy.whom_to_ask_next(tool, now, None if last is None else last.answer)
+        else:
+            is_unknown = live.is_recovered and live.caller_requests is None
+            to = policy.whom_to_ask(tool, None if is_unknown else live.can_ask, now)
+    except ToolError as error:
+        log.warning("call %s: %s; %s", call.id, error.message, error.hint)
+        raise
     why = CHANGED_AFTER_ATTEMPT if call.attempt else CHANGED if call.is_redefined else ""
     caller = call.opened.caller
     why = why or policy.reason_to_ask(tool, caller)
+    if last is not None and last.answer.surface == HOST:
+        why = f"{why}; {BY_HOST}"
     await questions.ask(live, approval_question(tool, call.arguments, to, caller, why))
+
+
+async def _ask_instead(live: LiveCall, questions: Questions) -> str:
+    """The words of a caller that has rejected its call, about what to do instead; "" if it says nothing.
+
+    The call is rejected whatever comes of this question, so it has a limit of its own (A8).
+    """
+    call = live.call
+    asked = next((one for one in call.questions.values() if one.key == INSTEAD), None)
+    if asked is not None and asked.id not in call.open:
+        return answered_instead(call)
+    try:
+        async with asyncio.timeout(min(INSTEAD_S, call.opened.limits.answer_s / 2)):
+            if asked is None:
+                await questions.ask(live, instead_question(live.tool))
+            else:  # it waited through a restart
+                await questions.wait(live, asked)
+    except TimeoutError:
+        log.info("call %s: nobody said what to do instead", call.id)
+    return answered_instead(call)
 
 
 def _deciding_answer(call: Call) -> Answered | None:

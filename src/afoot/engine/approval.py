@@ -6,7 +6,7 @@ functions below make the question that a reviewer sees, read the answer, and say
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from secrets import token_hex
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from afoot.core.call import APPROVAL
+from afoot.core.call import APPROVAL, INSTEAD, Call
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import Tool
 from afoot.errors import AfootError, ToolError, UnknownName
@@ -23,6 +23,7 @@ from afoot.errors import AfootError, ToolError, UnknownName
 KIND = "approval"  # of a question
 CALLER, OPERATOR, BOTH = "caller", "operator", "both"  # who is asked
 EVER, CONNECTION = "ever", "connection"  # for how long something is allowed
+HOST = "host"  # the surface of an answer that the caller's program gave without a person
 ANYBODY = "local"  # all callers who cannot be told apart (S3)
 TITLES = {
     "run": "Run it",
@@ -32,12 +33,18 @@ TITLES = {
 }
 
 OPERATOR_PRESENT_S = 60.0  # an operator who was seen this recently counts as there
+FASTEST_PERSON_S = 0.05  # no person declines a form sooner; `codex exec` declines each after 1 ms (A8)
+INSTEAD_S = 120.0  # how long a person who has rejected a call may think about what to do instead
 MAX_DURATION_S = 1e9
 MAX_BOUND_ENTRIES = 1000  # entries that are bound to connections; the oldest makes room
 MAX_TOOLS = 100  # whose last approval is kept; the one approved longest ago makes room
 MAX_TEXT_CHARS = 16 * 1024  # of a definition, or of arguments, that are kept and compared
 MAX_SHOWN_CHARS = 4000  # of arguments in the question itself
 PREVIEW_CHARS = 200  # of the arguments that an entry is for
+
+_INSTEAD_FIELD = {"type": "string", "title": "What to do instead", "description": "told to the model"}
+UNANSWERABLE = "unanswerable"  # the code of a refusal, as nobody could be asked
+BY_HOST = f"the client declined it within {FASTEST_PERSON_S * 1000:.0f} ms, without asking a person"
 
 T = TypeVar("T", bound=Struct)
 
@@ -146,6 +153,8 @@ class ApprovalPolicy:
         self.ask_by = ""  # caller, operator, both; empty: the caller if it can be asked
         self.waits = False  # for an operator, where nobody can be asked
         self.seen = 0.0  # when an operator was last at work here
+        # Its address, for texts that say where a person can answer; "": not known, None: there is none.
+        self.console: str | None = ""
         self._store = store
 
     def allows(self, tool: Tool, arguments: Raw, caller: str, now: float) -> bool:
@@ -170,18 +179,27 @@ class ApprovalPolicy:
         if can_ask and self.ask_by != OPERATOR:
             return "" if self.ask_by == BOTH else CALLER
         if self.ask_by == CALLER:
-            raise _unanswerable(tool, 'this client cannot be asked, and ask_by is "caller"')
+            why = "this client cannot be asked, and nobody else is"
+            hint = f'set ask_by = "both", or {_auto_setting(tool)}'
+            raise ToolError(_nobody(tool, why), "refused", code=UNANSWERABLE, hint=hint)
         why = "the operator is asked" if can_ask else "this client cannot be asked"
         return self._operator(tool, now, why)
 
-    def whom_to_ask_next(self, tool: Tool, now: float) -> str:
-        """Whom to ask now that the caller did not answer: the operator; raises ToolError.refused (A5)."""
-        return self._operator(tool, now, "it was not answered")
+    def whom_to_ask_next(self, tool: Tool, now: float, last: Answer | None = None) -> str:
+        """Whom to ask now that the caller did not answer: the operator; raises ToolError.refused (A5).
+
+        `last` is what the caller said in place of an answer.
+        """
+        is_by_host = last is not None and last.surface == HOST
+        return self._operator(tool, now, BY_HOST if is_by_host else "it was not answered")
 
     def _operator(self, tool: Tool, now: float, why: str) -> str:
         if self.waits or now - self.seen <= OPERATOR_PRESENT_S:
             return OPERATOR
-        raise _unanswerable(tool, f"{why}, and no operator was seen for {OPERATOR_PRESENT_S:.0f} s")
+        why = f"{why}, and no operator was seen for {OPERATOR_PRESENT_S:.0f} s"
+        text = ". ".join(part for part in (_nobody(tool, why), where_to_approve(self.console)) if part)
+        hint = f'keep `afoot watch` open, or set unanswerable = "wait", or {_auto_setting(tool)}'
+        raise ToolError(text, "refused", code=UNANSWERABLE, hint=hint)
 
     def reason_to_ask(self, tool: Tool, caller: str) -> str:
         """Why this tool is not run without asking, for the reviewer."""
@@ -288,7 +306,28 @@ def approval_question(tool: Tool, arguments: Raw, to: str, caller: str, why: str
     # A name of a page's tool may look like another's: whose it is stands before all that the page chose.
     whose = f" of {tool.source.replace(':', ' ', 1)} " if tool.source else ""
     text = f"Run {escape_unprintable(settings_name(tool) + whose)}({display_arguments(arguments)})?"
-    return Question("", APPROVAL, KIND, text, Raw(_form(titles, why)), to)
+    form = _encoded_form(decision=_decision_field(titles, why))
+    return Question("", APPROVAL, KIND, text, Raw(form), to)
+
+
+def instead_question(tool: Tool) -> Question:
+    """The question after a caller's reject: what to do instead (A8)."""
+    text = (
+        f"{escape_unprintable(settings_name(tool))} is not run. What shall the model do instead? "
+        "Decline this form to say nothing."
+    )
+    form = _encoded_form(instead={**_INSTEAD_FIELD, "minLength": 1})
+    return Question("", INSTEAD, "form", text, Raw(form), CALLER)
+
+
+def without_haste(asked: Question, given: Answer, open_s: float) -> Answer:
+    """A caller's answer to a form that was open for so long.
+
+    A decline of an approval that no person can have made counts as not answered (A8).
+    """
+    if asked.kind != KIND or given.action != "decline" or open_s >= FASTEST_PERSON_S:
+        return given
+    return msgspec.structs.replace(given, action="cancel", surface=HOST)
 
 
 def is_own_approval(asked: Question) -> bool:
@@ -304,28 +343,31 @@ def why_asked(asked: Question) -> str:
 
 def operator_form() -> bytes:
     """The form of the operator, who may answer with scope and time besides."""
-    form = msgspec.json.decode(_form(TITLES, ""))
-    form["properties"]["scope"] = {
+    scope = {
         "type": "string", "title": "What to allow from now on", "enum": ["arguments", "tool", "server"],
         "enumNames": ["exactly these arguments", "this tool", "every tool that its server or page has now"],
         "default": "tool",
     }  # fmt: skip
-    form["properties"]["for"] = {
+    lasts = {
         "type": "string", "title": "For how long", "default": CONNECTION,
         "description": f"{CONNECTION} (this caller, while the gateway runs), {EVER}, or seconds",
     }  # fmt: skip
-    return msgspec.json.encode(form)
+    optional = {"instead": _INSTEAD_FIELD, "scope": scope, "for": lasts}
+    return _encoded_form(optional, decision=_decision_field(TITLES, ""))
 
 
-def _form(titles: dict[str, str], why: str) -> bytes:
-    """A form that every era knows."""
-    decision = {
+def _decision_field(titles: dict[str, str], why: str) -> dict[str, object]:
+    """The field of a decision. It has no default: a form that is sent off unread decides nothing (A8)."""
+    return {
         "type": "string", "title": "What to do", "description": why, "enum": list(titles),
-        "enumNames": list(titles.values()), "default": "run",
+        "enumNames": list(titles.values()),
     }  # fmt: skip
-    instead = {"type": "string", "title": "What to do instead", "description": "told to the model"}
-    properties = {"decision": decision, "instead": instead}
-    return msgspec.json.encode({"type": "object", "properties": properties, "required": ["decision"]})
+
+
+def _encoded_form(optional: Mapping[str, object] | None = None, **required: object) -> bytes:
+    """A form that every era knows."""
+    properties = {**required, **(optional or {})}
+    return msgspec.json.encode({"type": "object", "properties": properties, "required": list(required)})
 
 
 def decision_of(answer: Answer) -> Decision:
@@ -394,6 +436,15 @@ def allowlist_entry(
     )
 
 
+def answered_instead(call: Call) -> str:
+    """The answer to `instead_question` in this call; "" where it was not asked, or nothing was said."""
+    asked = next((one.id for one in call.questions.values() if one.key == INSTEAD), "")
+    answered = call.answers.get(asked)
+    if answered is None or answered.answer.action != "accept":
+        return ""
+    return str(msgspec.json.decode(answered.answer.content or b"{}").get("instead", ""))
+
+
 def arguments_digest(arguments: Raw) -> str:
     """The digest that an approval of these arguments is bound to, whatever their order and spacing (A6)."""
     text = bytes(arguments or b"{}")
@@ -424,13 +475,24 @@ def refusal_error(tool: Tool, decision: Decision) -> ToolError:
     )
 
 
-def _unanswerable(tool: Tool, why: str) -> ToolError:
-    """The refusal of a call that needs a yes which nobody can give; it names the keys to set."""
-    return ToolError.refused(
-        f"{tool.name} needs approval, and nobody can give it: {why}. Keep `afoot watch` open, or set "
-        f'approval = "auto" in [tools."{settings_name(tool)}"], or unanswerable = "wait"',
-        code="unanswerable",
-    )
+def where_to_approve(console: str | None) -> str:
+    """The place where a person can approve calls, for a model whose call was refused (A8, Q5).
+
+    A model is not told which setting would let its call run without a person.
+    """
+    if console is None:
+        return "This gateway has no console in which a person could approve it"
+    place = f"in the console at {console}/ or with `afoot watch`" if console else "with `afoot watch`"
+    return f"A person can approve calls {place}: ask for that, then call again"
+
+
+def _nobody(tool: Tool, why: str) -> str:
+    return f"{tool.name} was not run: it needs approval, and nobody can give it: {why}"
+
+
+def _auto_setting(tool: Tool) -> str:
+    """The setting that lets a tool run without asking. It is for the operator: no model reads it (A8)."""
+    return f'approval = "auto" in [tools."{settings_name(tool)}"]'
 
 
 def settings_name(tool: Tool) -> str:

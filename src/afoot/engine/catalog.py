@@ -63,7 +63,7 @@ class Catalog:
         if meant:
             raise Ambiguous("tool", name, [tool.name for _, tool in meant])
         if name in self._off:
-            raise Refused(f'tool {name} is switched off (approval = "off")')
+            raise Refused(f"tool {name} is switched off by the operator")
         server, slash, _ = name.partition("/")
         if slash and server not in self._providers:
             raise UnknownName("server", server, self._providers)

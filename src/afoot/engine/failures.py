@@ -34,7 +34,15 @@ def failure_from_tool_error(error: ToolError, live: LiveCall, redactor: Redactor
     # Cut once more when it is clean: half a secret would not be known as one.
     message = _text_of(error.message)[: 4 * MAX_ERROR_CHARS]
     message = _cut_end(remove_texts(message, live.secrets() | redactor.forms))
-    return Failure(message, error.category, error.code, error.retryable, error.retry_after, error.clock)
+    return Failure(
+        message,
+        error.category,
+        error.code,
+        error.retryable,
+        error.retry_after,
+        error.clock,
+        hint=error.hint,
+    )
 
 
 def failure_from_crash(error: BaseException, live: LiveCall, redactor: Redactor) -> Failure:

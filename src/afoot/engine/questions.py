@@ -11,7 +11,7 @@ import jsonschema_rs
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from afoot.core.call import Call, State
+from afoot.core.call import INSTEAD, Call, State
 from afoot.core.facts import Answer, Answered, Asked, Fact, Question
 from afoot.core.ports import Clock, QuestionHooks
 from afoot.core.redaction import declared_in_schema, redacted_pointers
@@ -58,7 +58,9 @@ class Questions:
         known = None if question.kind == "approval" or question.to else _known_answer(live, question.key)
         if question.kind in ("sample", "roots") and call.opened.caller == "operator":
             known = Answer("decline", by=ENGINE)  # an operator has no model, and no roots
-        if known is None and self.hooks is not None and question.kind in ("form", "url"):
+        # A hook answers for a tool. What to do in place of a call is the person's word who rejected it.
+        is_of_tool = question.kind in ("form", "url") and question.key != INSTEAD
+        if known is None and self.hooks is not None and is_of_tool:
             known = await self.hooks.answer(call, live.tool, question)
         question_id = self._next_id(live)  # after the hooks: another question may have been opened meanwhile
         if question_id is None:

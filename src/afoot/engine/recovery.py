@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import suppress
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from afoot.config.tables import LOCAL_SERVER
 from afoot.core.call import Call, fold, note_sample, spent_until_last_sign
@@ -16,7 +17,7 @@ from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Interru
 from afoot.core.ports import Journal, Provider, Tool
 from afoot.core.redaction import redacted_pointers
 from afoot.core.rules import outcome_of_dead
-from afoot.engine.approval import decision_of, refusal_error
+from afoot.engine.approval import KIND, answered_instead, decision_of, refusal_error
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine
 from afoot.engine.failures import failure_from_tool_error
@@ -159,7 +160,10 @@ class _Recovery:
     def _end_without_tool(self, live: LiveCall) -> None:
         """End a call that was answered, and whose tool is gone: also where it was approved."""
         engine = self._engine
-        decision = decision_of(next(reversed(live.call.answers.values())).answer)
+        call = live.call
+        answers = [one for one in call.answers.values() if call.questions[one.question].kind == KIND]
+        decision = decision_of(answers[-1].answer)
+        decision = replace(decision, instead=decision.instead or answered_instead(call))
         error = refusal_error(live.tool, decision)
         if decision.decision in ("run", "always"):
             text = f"tool {live.tool.name} is not served here any more"

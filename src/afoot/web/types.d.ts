@@ -79,6 +79,7 @@ type FailureView = {
   elapsed_s: number;
   last: Reading | null;
   side_effects: string;
+  hint: string;
   trace: string;
 };
 

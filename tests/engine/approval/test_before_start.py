@@ -63,11 +63,27 @@ async def test_a_cancel_is_no_answer_and_goes_to_the_operator() -> None:
 
 
 async def test_a_cancel_with_no_operator_there_is_refused() -> None:
-    """A1, A5: at once, and the text names the key to set."""
+    """A1, A5: at once."""
     async with asking() as engine:
         engine.policy.seen = 0.0
         live = await settled(engine, engine.submit(ASKS), Answer("cancel", by="session:1"))
-    assert told(live)[0] == "refused" and 'approval = "auto" in [tools."bench/tool"]' in told(live)[1]
+    assert told(live)[0] == "refused" and "no operator was seen" in told(live)[1]
+
+
+async def test_the_operator_and_not_the_model_is_told_which_setting_lets_a_tool_run_unasked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A1, A8: in the log and in the history; the model is told where a person can approve."""
+    async with asking() as engine:
+        engine.policy.seen = 0.0
+        engine.policy.console = "http://127.0.0.1:23668"
+        live = await over(engine, engine.submit(Submission("tool")))
+    assert live.call.end is not None and live.call.end.failure is not None
+    key = 'approval = "auto" in [tools."bench/tool"]'
+    assert key in live.call.end.failure.hint and key in caplog.text
+    text = told(live)[1]
+    assert "http://127.0.0.1:23668/" in text and "`afoot watch`" in text
+    assert not any(word in text for word in ("auto", "approval =", "unanswerable", "ask_by", "[tools"))
 
 
 async def test_nobody_who_can_answer_is_refused_at_once() -> None:
@@ -76,11 +92,7 @@ async def test_nobody_who_can_answer_is_refused_at_once() -> None:
         engine.policy.seen = engine.clock.now() - 61
         live = await over(engine, engine.submit(Submission("tool")))
     outcome, message = told(live)
-    assert (
-        outcome == "refused"
-        and "this client cannot be asked" in message
-        and 'unanswerable = "wait"' in message
-    )
+    assert outcome == "refused" and "this client cannot be asked" in message
     assert live.call.approved == "none" and not live.call.questions
 
 

@@ -6,7 +6,7 @@ import pytest
 from jsonschema_rs import validator_for
 from msgspec import Raw, json
 
-from afoot.core.facts import Answer
+from afoot.core.facts import Answer, Question
 from afoot.core.ports import Tool
 from afoot.engine import approval
 from afoot.engine.approval import (
@@ -16,6 +16,7 @@ from afoot.engine.approval import (
     display_arguments,
     operator_form,
     refusal_error,
+    without_haste,
 )
 from afoot.errors import ToolError
 
@@ -109,11 +110,14 @@ def test_long_arguments_are_cut_and_say_so() -> None:
 
 
 def test_the_forms_take_what_is_decided_and_every_era_knows_them() -> None:
-    """A2, Q2: only strings with names, no nesting; the operator's has scope and time besides."""
+    """A2, A8, Q2: only strings with names, no nesting; the caller's has one field. No decision is preset."""
     asked = approval_question(TOOL, Raw(b"{}"), "", "local", "why")
     form, whole = json.decode(asked.body), json.decode(operator_form())
-    assert set(form["properties"]) == {"decision", "instead"}
-    assert set(whole["properties"]) == {*form["properties"], "scope", "for"}
+    assert set(form["properties"]) == {"decision"}
+    assert set(whole["properties"]) == {"decision", "instead", "scope", "for"}
+    assert (
+        "default" not in form["properties"]["decision"] and "default" not in whole["properties"]["decision"]
+    )
     for schema in (form, whole):
         assert set(schema) == {"type", "properties", "required"}
         for one in schema["properties"].values():
@@ -122,6 +126,24 @@ def test_the_forms_take_what_is_decided_and_every_era_knows_them() -> None:
     assert fits({"decision": "always", "scope": "server", "for": "ever"}) and not fits(
         {"decision": "perhaps"}
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "open_s", "action"),
+    [
+        ("approval", "decline", 0.001, "cancel"),
+        ("approval", "decline", 0.049, "cancel"),
+        ("approval", "decline", 0.05, "decline"),
+        ("approval", "accept", 0.001, "accept"),
+        ("form", "decline", 0.001, "decline"),
+    ],
+)
+def test_a_decline_that_no_person_can_have_made_is_no_answer(
+    kind: str, given: str, open_s: float, action: str
+) -> None:
+    """A8: within 50 ms the host has declined by itself; the history says so."""
+    taken = without_haste(Question("c.1", "k", kind), Answer(given, by="session:1"), open_s)
+    assert (taken.action, taken.surface) == (action, "host" if action != given else "")
 
 
 @pytest.mark.parametrize(("caller", "where"), [("local", "any client"), ("session:1", "this connection")])

@@ -98,6 +98,8 @@ def outcome_lines(call: Call, end: Finished) -> Iterator[str]:
     if end.failure.retryable:
         wait = end.failure.retry_after_s
         yield f"it may be tried again{f' in {format_duration(wait)}' if wait else ''}"
+    if end.failure.hint:
+        yield f"what you can do: {clean(end.failure.hint)}"
 
 
 def trace_lines(failure: Failure) -> list[str]:

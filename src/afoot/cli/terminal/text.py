@@ -32,9 +32,8 @@ from afoot.core.facts import (
     Result,
     Started,
 )
-from afoot.core.notices import format_number, format_share
+from afoot.core.notices import SHORT_ID_CHARS, format_number, format_share
 
-SHORT_ID_CHARS = 8
 _RATE_UNITS = (("s", 1), ("min", 60), ("h", 3600))
 _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 # Letters and marks that are drawn as nothing: fillers, variation selectors, tags.

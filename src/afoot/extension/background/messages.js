@@ -218,8 +218,8 @@ export const TO_BROWSER = Object.freeze([
 /**
  * Why a call did not end well; every field is always there.
  * @typedef {{ message: string, category: string, code: string, retryable: boolean, retry_after_s: number |
- * null, clock: string | null, elapsed_s: number, last: Reading | null, side_effects: string, trace: string }}
- * FailureView
+ * null, clock: string | null, elapsed_s: number, last: Reading | null, side_effects: string, trace: string,
+ * hint: string }} FailureView
  */
 /**
  * Somebody, or a clock, wants the call to stop.

@@ -73,6 +73,7 @@ class FailureView(Struct, frozen=True):
     last: Reading | None
     side_effects: str
     trace: str
+    hint: str  # what the operator can do about it
 
 
 class DecisionChoice(Struct, frozen=True):

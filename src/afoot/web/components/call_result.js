@@ -26,6 +26,7 @@ export function failureDetails({
   side_effects,
   retryable,
   trace,
+  hint,
   ...more
 }) {
   const after = more.retry_after_s;
@@ -36,6 +37,7 @@ export function failureDetails({
     "how far it got": last && joinNonEmpty(formatProgress({ latest: last }), last.message),
     "side effects": side_effects,
     "may be tried again": retryable ? joinNonEmpty("yes", after && `after ${formatDuration(after)}`) : "no",
+    "what you can do": hint,
   };
   const shown = Object.entries(rows).filter(([, value]) => value);
   const pairs = shown.flatMap(([name, value]) => [h("dt", name), h("dd", safeText(value))]);
