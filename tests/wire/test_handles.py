@@ -117,7 +117,7 @@ def test_a_handle_says_which_call_how_far_and_what_to_do() -> None:
     text = modern["content"][0]["text"]
     assert "call c1 of tool export, queued, 45 s, at 37/120: page 37." in text
     assert 'call the tool afoot_wait with {"call": "c1"}' in text
-    assert modern["structuredContent"] == {"afoot_call": "c1"} and not modern.get("isError")
+    assert modern["structuredContent"] == {"afoot_call": "c1", "text": text} and not modern.get("isError")
     assert (modern["resultType"], modern["_meta"]["dev.afoot/call"]) == ("complete", "c1")
     assert modern["_meta"]["progressToken"] == "tok"
     older = result(handles.handle_result(want, call, 145.0, 0.0, NOTHING))

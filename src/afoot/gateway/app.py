@@ -193,6 +193,7 @@ def _own_history(settings: Settings) -> Settings:
 async def _stdio(
     state: GatewayState, stop: "_Stop", wire: tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ) -> None:
+    state.engine.policy.console = None
     conversation = asyncio.create_task(StdioServer(state, *wire).run())
     stopped = asyncio.create_task(stop.asked.wait())
     await asyncio.wait([conversation, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -212,6 +213,7 @@ def _listen(state: GatewayState, settings: Settings) -> Listeners:
     listening = open_listeners(settings, bool(tokens.all()))
     state.url = listening.url
     state.public = listening.public
+    state.engine.policy.console = listening.public or listening.url
     state.token_checks = TokenChecks(tokens, state.engine.clock, _issuer(state), state.wakeups)
     return listening
 

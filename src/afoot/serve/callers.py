@@ -36,6 +36,7 @@ class CallerRequests(Struct, eq=False):
     attached: int = 0  # requests of the newest round that follow the call
     round: int = 0  # the newest
     retry_until: float = 0.0  # when the client's retry of a round without questions is due at the latest
+    told_place: bool = False  # the model was told at once where a person can answer (Q5)
     taken: tuple[int, int] = (0, 0)  # how many facts and readings the request before has taken
     series: ProgressSeries = field(default_factory=ProgressSeries)  # the numbers that were sent (P4)
 

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 from msgspec import Raw, Struct, field, json
 
 from afoot.config.settings import Settings
+from afoot.core.call import INSTEAD
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import Tool
 from afoot.engine.engine import Engine, Submission
@@ -127,10 +128,12 @@ class GatewayState(Struct):
     def decline_unanswerable(self, questions: Iterable[Question], able: Capabilities | None = None) -> None:
         """Decline the questions for a model or for roots that this caller, `able` to do so much, lacks.
 
-        Nobody else could answer them: an operator has no model and no roots.
+        Nobody else could answer them: an operator has no model and no roots. What to do instead is asked only
+        of the one who rejected a call.
         """
         for one in list(questions):
-            if one.kind in ("sample", "roots") and not (able is not None and able.may_answer(one)):
+            is_for_caller = one.kind in ("sample", "roots") or one.key == INSTEAD
+            if is_for_caller and not (able is not None and able.may_answer(one)):
                 with suppress(AfootError):  # it was answered meanwhile, or its call is being cancelled
                     self.engine.answer(one.id, Answer("decline", by="engine"))
 
@@ -192,9 +195,10 @@ class GatewayState(Struct):
     def seal_request_state(self, live: LiveCall, tool_call: ToolCall, caller: str, number: int) -> str:
         """The request state for round `number`, whose request must be the same again."""
         call, limits = live.call, live.call.opened.limits
-        expires = self.engine.clock.now() + limits.answer_s + limits.ceiling_s
+        now = self.engine.clock.now()
+        expires = now + limits.answer_s + limits.ceiling_s
         digest = sealed.request_digest(tool_call.name, bytes(tool_call.arguments))
-        state = sealed.RequestState(call.id, number, caller, digest, expires, len(call.questions))
+        state = sealed.RequestState(call.id, number, caller, digest, expires, len(call.questions), now)
         return sealed.seal(state, self.key)
 
     def _check_param_headers(self, tool_call: ToolCall, headers: Mapping[str, str]) -> None:

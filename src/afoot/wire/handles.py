@@ -1,21 +1,37 @@
 """Handles: the answer for a call that outlasts its caller's wait, and the tools that go on with it (H5)."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 from msgspec import UNSET, Raw, json
 
 from afoot.core.call import Call
-from afoot.core.facts import NOTHING
 from afoot.core.notices import notice
-from afoot.wire.results import CallResult, Response, ResultMeta, ToolCall, encode, reading_text
+from afoot.wire.results import (
+    ERROR_KEY,
+    TEXT_KEY,
+    CallResult,
+    Response,
+    ResultMeta,
+    ToolCall,
+    encode,
+    reading_text,
+)
 
 CALL_KEY = "afoot_call"
 WAIT = "afoot_wait"
 CALLS = "afoot_calls"
 CANCEL = "afoot_cancel"
+NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
 _CALL_SCHEMA = {"type": "string", "description": "The id of the call, from afoot_call"}
-_HANDLE_SCHEMA = {"type": "object", "properties": {CALL_KEY: {"type": "string"}}, "required": [CALL_KEY]}
+_TEXT_SCHEMA = {"type": "string"}
+# In place of a result: a handle, or an error. Some clients check the structured content of errors, too.
+_GATEWAY_SCHEMAS = [
+    {"type": "object", "properties": {key: _TEXT_SCHEMA, TEXT_KEY: _TEXT_SCHEMA}, "required": [key]}
+    for key in (CALL_KEY, ERROR_KEY)
+]
 _TOOLS: dict[str, dict[str, object]] = {
     WAIT: {
         "title": "Wait for a running call",
@@ -58,31 +74,43 @@ _TOOLS: dict[str, dict[str, object]] = {
 TOOLS = {name: Raw(json.encode({"name": name, **rest})) for name, rest in _TOOLS.items()}
 
 
-def handle_result(tool_call: ToolCall, call: Call, now: float, heard: float, info: Raw) -> bytes:
+def handle_result(
+    tool_call: ToolCall, call: Call, now: float, heard: float, info: Raw, where: str = ""
+) -> bytes:
     """The response to a request whose call goes on.
 
-    `info` is the server's info on 2026-07-28, empty before.
+    `info` is the server's info on 2026-07-28, empty before. `where`: the place where a person can answer what
+    the call asks, if the caller cannot be asked.
     """
+    phrase = progress_phrase(call, now, heard, where)
+    goes_on = "Tell the user so; it goes on by itself then" if where else "It runs on by itself"
     text = (
-        f"Not finished yet: call {call.id} of tool {call.opened.tool}{progress_phrase(call, now, heard)}. "
-        "It runs on by itself, so do not start it again. "
+        f"Not finished yet: call {call.id} of tool {call.opened.tool}{phrase}. "
+        f"{goes_on}, so do not start it again. "
         f'To get its result, call the tool {WAIT} with {{"call": "{call.id}"}}.'
     )
     opened = call.opened
     meta = ResultMeta(call.id, tool_call.token, server=info, server_name=opened.server, tool=opened.tool)
-    return text_result(tool_call, text, meta, Raw(json.encode({CALL_KEY: call.id})))
+    return text_result(tool_call, text, meta, {CALL_KEY: call.id})
 
 
-def text_result(tool_call: ToolCall, text: str, meta: ResultMeta, structured: Raw = NOTHING) -> bytes:
-    """A result of one text that comes from the gateway, not from a tool."""
+def text_result(
+    tool_call: ToolCall, text: str, meta: ResultMeta, fields: Mapping[str, object] = NO_FIELDS
+) -> bytes:
+    """A result of one text that comes from the gateway, not from a tool; `fields` for programs.
+
+    The text is in the structured content, too: some hosts show their model nothing else (F7).
+    """
     content = Raw(json.encode([{"type": "text", "text": text}]))
+    error = {} if meta.error is None else {ERROR_KEY: meta.error.code}
+    structured = Raw(json.encode({**error, **fields, TEXT_KEY: text}))
     kind = "complete" if meta.server else UNSET
     return encode(Response(tool_call.id, CallResult(content, structured, meta.error is not None, kind, meta)))
 
 
-def progress_phrase(call: Call, now: float, heard: float) -> str:
+def progress_phrase(call: Call, now: float, heard: float, where: str = "") -> str:
     """The state of a call in words: `, running, 45 s, at 37/120: page 37`."""
-    parts = ["", str(notice(call, now, heard).message)]
+    parts = ["", str(notice(call, now, heard, where=where).message)]
     if call.latest is not None:
         parts.append(f"at {reading_text(call.latest)}")
     return ", ".join(parts)
@@ -90,7 +118,10 @@ def progress_phrase(call: Call, now: float, heard: float) -> str:
 
 @lru_cache(maxsize=4096)
 def with_handle_output(definition: bytes) -> Raw:
-    """A tool's definition whose output may also be a handle; clients refuse results outside of the schema."""
+    """A tool's definition whose output may also be a handle or an error of ours.
+
+    Clients refuse results outside of the schema.
+    """
     tool = json.decode(definition)
     schema = tool.get("outputSchema")
     if not isinstance(schema, dict):
@@ -99,7 +130,7 @@ def with_handle_output(definition: bytes) -> Raw:
     if schema.get("type") == "object":  # clients of the handshake era expect it at the root
         wide["type"] = "object"
     inner = {key: value for key, value in schema.items() if key != "$schema"}
-    wide["anyOf"] = [_relocated(inner), _HANDLE_SCHEMA]
+    wide["anyOf"] = [_relocated(inner), *_GATEWAY_SCHEMAS]
     return Raw(json.encode({**tool, "outputSchema": wide}))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field, json
+from msgspec.structs import replace
 
 from afoot.core.call import Call, ProgressSeries
 from afoot.core.facts import (
@@ -22,12 +23,16 @@ from afoot.core.facts import (
     Result,
     Trace,
 )
-from afoot.core.notices import format_share, waiting_on
+from afoot.core.notices import answer_place, format_share, waiting_on
 from afoot.wire import passthrough
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault, Id
 
 # Log levels of RFC 5424, least urgent first; a caller gets the level it asked for and those above.
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+# Keys of the structured content of results that are the gateway's own: an error's code, and the text (F7).
+ERROR_KEY = "afoot_error"
+TEXT_KEY = "text"
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 APPS_EXTENSION = "io.modelcontextprotocol/ui"
@@ -236,6 +241,11 @@ class _ElicitResult(Struct):
     content: Raw = NOTHING
 
 
+class _ContentItem(Struct):
+    type: str = ""
+    text: str = ""
+
+
 class _AppToolUi(Struct):
     visibility: list[str] | None = None
 
@@ -307,12 +317,24 @@ def is_log_wanted(wanted: str | None, level: str) -> bool:
 
 
 def call_result(
-    tool_call: ToolCall, call: Call, end: Finished, *, modern: Raw = NOTHING, unrecorded: bool = False
+    tool_call: ToolCall,
+    call: Call,
+    end: Finished,
+    *,
+    modern: Raw = NOTHING,
+    unrecorded: bool = False,
+    structures_errors: bool = False,
 ) -> bytes:
-    """The response to a finished call; `modern` is the server's info on 2026-07-28, and empty before."""
+    """The response to a finished call; `modern` is the server's info on 2026-07-28, and empty before.
+
+    `structures_errors`: the caller takes the text of an error as structured content. It does not if it has
+    an output schema to which that does not fit.
+    """
     # A tool's own error keeps its own words.
     own = end.result is not None and (end.failure is None or end.result.is_error)
     ended = end.result if own and end.result is not None else call_outcome(call, end)
+    if structures_errors and not own and end.failure is not None:
+        ended = replace(ended, structured=_structured_error(end.failure, ended.content))
     meta = ResultMeta(
         call.id, tool_call.token, failure_meta(end.failure) if end.failure else None,
         "unrecorded" if unrecorded else None, modern, call.opened.server, call.opened.tool,
@@ -335,6 +357,24 @@ def call_outcome(call: Call, end: Finished) -> Result:
     text = json.encode({"type": "text", "text": failure_text(failure)})
     partial = b"".join(b"," + _list_body(part) for part in _partials(call, end) if _list_body(part))
     return Result(Raw(b"[" + text + partial + b"]"), is_error=True)
+
+
+def _structured_error(failure: Failure, content: Raw) -> Raw:
+    """The error as structured content; nothing if it has partial results that are no text.
+
+    Some hosts show their model nothing but the structured content (F7), so it holds all that a model must
+    read, or it is left out.
+    """
+    try:
+        first, *partial = json.decode(content, type=list[_ContentItem])
+    except msgspec.ValidationError:  # a server's own kind of content
+        return NOTHING
+    if any(one.type != "text" for one in partial):
+        return NOTHING
+    told: dict[str, object] = {ERROR_KEY: failure.code, TEXT_KEY: first.text}
+    if partial:
+        told["partial"] = [one.text for one in partial]
+    return Raw(encode(told))
 
 
 def error_response(fault: Fault, request: Id | None = None) -> bytes:
@@ -386,6 +426,15 @@ def reading_text(reading: Reading) -> str:
     elif number and reading.total is not None:
         number += f"/{reading.total:.12g}"
     return ": ".join(part for part in (number, reading.message) if part) or "an unknown point"
+
+
+def place_of_answer(call: Call, can: Capabilities, console: str | None) -> str:
+    """The place where a person can answer what the call asks, for a caller that cannot be asked (Q5).
+
+    It is empty if nothing is asked, or if the caller can answer.
+    """
+    asked = next(iter(call.open.values()), None)
+    return "" if asked is None or can.may_answer(asked) else answer_place(asked, console)
 
 
 def question_params(asked: Question) -> tuple[str, object]:

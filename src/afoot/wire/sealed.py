@@ -33,6 +33,7 @@ class RequestState(Struct, frozen=True, array_like=True):
     digest: str
     expires: float
     asked: int = 0  # how many questions the call had asked when this was sealed: a retry answers only those
+    at: float = 0.0  # when it was sealed: a retry that declines at once comes from a program (A8)
 
 
 class LookupState(Struct, frozen=True, array_like=True):

@@ -65,6 +65,7 @@ class TaskSnapshot(Struct, frozen=True):
     eta_range_s: tuple[float, float] | None = None
     left: str = ""  # the remaining time, in words
     ttl_s: float = 0.0  # how long the task is kept after its end
+    console: str | None = ""  # the address where a person can answer
 
 
 class TaskListParams(Struct):
@@ -174,7 +175,7 @@ def question_key(asked: Question) -> str:
     return asked.id.rpartition(".")[2]
 
 
-def status_message(of: TaskSnapshot) -> str:
+def status_message(of: TaskSnapshot, can: Capabilities) -> str:
     """The status in words: `37/120 · page 37, about 2 min left`; or who is waited for, or how it ended."""
     call = of.call
     if call.end is not None:
@@ -185,7 +186,8 @@ def status_message(of: TaskSnapshot) -> str:
         if number and latest.total is not None:
             number += f"/{latest.total:.12g}"
         said = " · ".join(part for part in (number, latest.message) if part)
-    said = said or str(notice(call, of.now, of.heard).message)
+    where = results.place_of_answer(call, can, of.console)
+    said = said or str(notice(call, of.now, of.heard, where=where).message)
     return ", ".join(part for part in (said, of.left) if part)
 
 
@@ -199,7 +201,7 @@ def task_fields(of: TaskSnapshot, can: Capabilities, *, modern: bool) -> dict[st
     return {
         "taskId": call.id,
         "status": task_status(call, can, modern=modern),
-        "statusMessage": status_message(of),
+        "statusMessage": status_message(of, can),
         "createdAt": _instant(call.opened.at),
         "lastUpdatedAt": _instant(_updated(of)),
         names[0]: ttl,

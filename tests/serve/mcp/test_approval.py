@@ -89,6 +89,7 @@ async def test_a_no_in_a_round_reaches_the_model(answers: dict[str, Raw], text: 
     """A2, A5: as an error result with the reviewer's words; nothing ran."""
     async with asking() as gateway:
         first = await call_request(gateway, wanted())
+        await asyncio.sleep(1)  # as a person needs
         last = await call_request(gateway, wanted(state=first.state, answers=answers))
         assert last.result["isError"] and text in told(last)
         assert last.result["_meta"]["dev.afoot/error"]["category"] == "refused"
@@ -203,11 +204,13 @@ async def test_a_caller_that_cannot_be_asked_waits_for_the_operator() -> None:
 
 
 @faked
-async def test_where_nobody_can_answer_the_caller_is_told_at_once_what_to_set() -> None:
-    """A1: no elicitation, no operator."""
+async def test_where_nobody_can_answer_the_caller_is_told_at_once_and_not_what_to_set() -> None:
+    """A1, A8, F7: no elicitation, no operator. The setting is for the operator, not for a model."""
     async with asking(seen=False) as gateway:
         tape = await call_request(gateway, wanted(capabilities=MUTE))
-        assert tape.result["isError"] and '[tools."bench/tool"]' in told(tape) and tape.ended[0][0] < 1
+        assert tape.result["isError"] and "`afoot watch`" in told(tape) and tape.ended[0][0] < 1
+        assert "auto" not in str(tape.last) and "unanswerable =" not in str(tape.last)
+        assert tape.result["structuredContent"] == {"afoot_error": "unanswerable", "text": told(tape)}
 
 
 @faked

@@ -75,7 +75,8 @@ async def test_waiting_ends_before_the_same_limit_and_says_how_far_it_is() -> No
         last = await call_request(gateway, wait(call_id))
     assert [tape.ended[0][0] for tape in (second, third, last)] == [6, 9, 10]
     assert "running, 6 s, at 2/5: part 2." in words(second) or "at 3/5" in words(second)
-    assert second.result["structuredContent"] == {"afoot_call": call_id} and words(last) == "done"
+    structured = second.result["structuredContent"]
+    assert structured == {"afoot_call": call_id, "text": words(second)} and words(last) == "done"
 
 
 @faked

@@ -90,9 +90,9 @@ async def test_a_caller_lists_its_own_calls() -> None:
         await asyncio.sleep(3600)
         gone = await call_request(gateway, errand("afoot_calls"), **mine)
     assert words(running) == f"{call_id}: tool, running, 6 s, at 1/2: half way"
-    assert running.result["structuredContent"] == {"calls": [call_id]}
+    assert running.result["structuredContent"] == {"calls": [call_id], "text": words(running)}
     assert words(ended) == f"{call_id}: tool, ended: ok"
-    assert "None of your calls" in words(gone) and gone.result["structuredContent"] == {"calls": []}
+    assert "None of your calls" in words(gone) and gone.result["structuredContent"]["calls"] == []
 
 
 @faked

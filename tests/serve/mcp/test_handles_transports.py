@@ -3,8 +3,13 @@
 import asyncio
 from typing import Any
 
+import pytest
+
+from afoot.core.facts import Limits
+from afoot.core.ports import Run
 from afoot.serve.shared import GatewayState
-from tests.serve.fake_gateway import YES, Client, Message, asks, faked, nap, only, site_of
+from tests.engine.fake_engine import form
+from tests.serve.fake_gateway import YES, Client, Message, faked, nap, only, said, site_of
 from tests.serve.mcp.handle_requests import words
 from tests.serve.raw_transports import Pipe, call, cancelled, hello, modern, older, request
 
@@ -49,23 +54,46 @@ async def test_in_the_handshake_era_the_tools_are_listed_for_that_client() -> No
 
 
 @faked
-async def test_in_the_handshake_era_a_question_goes_over_to_the_wait() -> None:
-    """H5, A5: it is withdrawn with the handle, and asked anew by whoever waits."""
-    async with site_of(asks, settings=HURRIED) as gateway:
+async def test_in_the_handshake_era_no_handle_is_given_while_a_form_is_open() -> None:
+    """H5: neither to the call itself nor to a wait; the form is not taken back from the person."""
+
+    async def tool(run: Run) -> str:
+        await asyncio.sleep(5)
+        return said(await run.ask(form("sure")))
+
+    async with site_of(tool, settings=HURRIED) as gateway:
         client = await shaken(gateway, elicitation={})
-        first = client.put(older(1))
-        await asyncio.sleep(3.5)
-        [(_, asked)] = first.of("elicitation/create")
-        [(_, withdrawn)] = first.of("notifications/cancelled")
-        assert withdrawn["params"]["requestId"] == asked["id"]
-        call_id = first.result["structuredContent"]["afoot_call"]
-        second = client.put(older_wait(call_id, 2))
-        await asyncio.sleep(0.5)
-        [(_, anew)] = second.of("elicitation/create")
-        assert anew["id"] != asked["id"]
-        client.answer(anew, **YES)
+        call_id = (await client.ask(older(1))).result["structuredContent"]["afoot_call"]
+        waiting = client.put(older_wait(call_id, 2))
+        await asyncio.sleep(20)
+        [(_, asked)] = waiting.of("elicitation/create")
+        assert not waiting.ended and not waiting.of("notifications/cancelled")
+        client.answer(asked, **YES)
         await client.done()
-    assert words(second) == "accept {} by session:1"
+    assert words(waiting) == "accept {} by session:1" and waiting.ended[0][0] == 23
+
+
+@faked
+@pytest.mark.parametrize(("name", "handed_at"), [("codex-mcp-client", 23), ("other", 21)])
+async def test_after_a_form_the_rest_of_the_limit_counts(name: str, handed_at: float) -> None:
+    """H5: the limit of some clients stands still while a form is open; any other has a moment left."""
+
+    async def tool(run: Run) -> str:
+        await run.ask(form("sure"))
+        await asyncio.sleep(60)
+        return "done"
+
+    async with site_of(tool, settings={"caller_limits": {name: 4}}, limits=Limits(None, 300)) as gateway:
+        client = Client(gateway)
+        greeting = hello(elicitation={})
+        greeting["params"]["clientInfo"]["name"] = name
+        await client.ask(greeting)
+        tape = client.put(older(1))
+        await asyncio.sleep(20)
+        [(_, asked)] = tape.of("elicitation/create")
+        client.answer(asked, **YES)
+        await client.done()
+    assert tape.ended[0][0] == handed_at and "afoot_call" in tape.result["structuredContent"]
 
 
 @faked

@@ -29,8 +29,9 @@ from afoot.core.facts import (
     Reported,
     Started,
 )
-from afoot.core.notices import lifecycle_stages, notice, within_stage
+from afoot.core.notices import answer_place, lifecycle_stages, notice, within_stage
 from afoot.core.ports import TimerHandle
+from afoot.engine.approval import without_haste
 from afoot.engine.child_calls import MAX_CHANGES_AT_ONCE
 from afoot.engine.engine import Submission
 from afoot.engine.followers import Follower
@@ -49,6 +50,7 @@ from afoot.wire.jsonrpc import Fault
 from afoot.wire.results import ErrorMeta, FrameMeta, ProgressMeta, ResultMeta, ToolCall
 
 FIRST_NOTICE_S = 2.0  # no notice of ours before a call is this old (T5)
+AFTER_FORM_S = 1.0  # a call that runs on after a form is handed over no sooner than this
 FIRST_ESTIMATE_S = 1.0  # no estimate before a request is this old: most are over by then
 _WITHOUT_FRAME = (Opened, Started, Released, Finished)  # facts that are no frame, unless they are stages
 
@@ -65,6 +67,14 @@ class Era(Protocol):
 
     def ask(self, request: "CallRequest", asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """Return the frames that ask, and the last frame if asking ends this request."""
+        ...
+
+    def may_ask(self, request: "CallRequest", asked: Question) -> bool:
+        """Return whether the caller can be asked this."""
+        ...
+
+    def has_open_form(self, request: "CallRequest") -> bool:
+        """Return whether a form that this request asked for is open at the caller."""
         ...
 
     def defer_large_result(self, request: "CallRequest") -> bytes:
@@ -91,7 +101,7 @@ class CallRequest:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due",
+        "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since",
         "_is_past_first_moment", "_known_children", "_knows_call", "_last_children", "_mark",
         "_missed", "_next_estimate", "_sent", "_shows_stages", "_timer", "as_task", "caller", "era",
         "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "requests", "round",
@@ -123,6 +133,7 @@ class CallRequest:
         self._mark: Callable[[int, int], None] | None = None
         self._due = inf  # when to end at the latest, whatever the call does (H5)
         self.has_own_deadline = False  # the caller said itself when
+        self._form_since: float | None = None  # a form is open at the caller since
         self._knows_call = False  # whether the caller knows the id of its call
         self._missed = 0  # facts that this reader was too slow for, and does not know of yet
         self._data_since, self._data_sent = 0.0, 0  # reports with data in the second that began then
@@ -257,7 +268,7 @@ class CallRequest:
         request.live = live
         request.requests = requests_of(live)
         request.round = state.round
-        request._take_answers(state.asked)
+        request._take_answers(state.asked, gateway.engine.clock.now() - state.at)
         if handles.is_handle_tool(gateway, tool_call.name):
             request.waits = request._called_by_handle = True
             return request
@@ -328,7 +339,10 @@ class CallRequest:
         """Return the last frame with the handle by which the caller finds its call again."""
         info = self.gateway.info if self.era.modern else NOTHING
         now = self.gateway.engine.clock.now()
-        return wire_handles.handle_result(self.tool_call, self.live.call, now, self.live.heard, info)
+        live = self.live
+        return wire_handles.handle_result(
+            self.tool_call, live.call, now, live.heard, info, self._answer_place()
+        )
 
     def on_frames(self, mark: Callable[[int, int], None]) -> None:
         """Call `mark(count, seq)` whenever so many of the next frames tell of the facts up to `seq`."""
@@ -415,10 +429,11 @@ class CallRequest:
         self.requests = requests_of(live)
         self.requests.waited(can_ask=self.tool_call.capabilities.can("form"))
 
-    def _take_answers(self, had: int) -> None:
+    def _take_answers(self, had: int, open_s: float) -> None:
         """Answer the questions still open; an answer that is missing or does not fit is asked for again.
 
-        Only the first `had` questions are meant: one that was asked since may have the same key.
+        Only the first `had` questions are meant: one that was asked since may have the same key. `open_s`:
+        how long their forms were open at the caller.
         """
         tool_call = self.tool_call
         for asked in questions_open_at(self.live, had):
@@ -426,7 +441,7 @@ class CallRequest:
             if given is None or not tool_call.capabilities.may_answer(asked):
                 continue
             try:
-                answer = results.read_answer(asked, given, self.caller)
+                answer = without_haste(asked, results.read_answer(asked, given, self.caller), open_s)
                 if asked.id in self.live.call.open:
                     self.gateway.engine.answer(asked.id, answer)
                 else:
@@ -440,13 +455,13 @@ class CallRequest:
             outcome = await handles.run_handle_tool(self.gateway, self.tool_call, self.caller)
         except ToolError as error:
             meta = ErrorMeta(error.category, error.code or error.category)
-            await self._answer_text(error.message, NOTHING, meta)
+            await self._answer_text(error.message, wire_handles.NO_FIELDS, meta)
             return False
         if self.stopped:  # meanwhile, and nothing follows a cancel
             await self.stream.finish((), None)
             return False
         if isinstance(outcome, handles.HandleText):
-            await self._answer_text(outcome.text, outcome.structured, None)
+            await self._answer_text(outcome.text, outcome.fields, None)
             return False
         self._called_by_handle = False
         self._wait_for(outcome.live)
@@ -457,17 +472,16 @@ class CallRequest:
                 self.wakeup.set()
         return True
 
-    async def _answer_text(self, text: str, structured: Raw, error: ErrorMeta | None) -> None:
+    async def _answer_text(self, text: str, fields: Mapping[str, object], error: ErrorMeta | None) -> None:
         info = self.gateway.info if self.era.modern else NOTHING
         meta = ResultMeta(token=self.tool_call.token, error=error, server=info)
-        await self.stream.finish((), wire_handles.text_result(self.tool_call, text, meta, structured))
+        await self.stream.finish((), wire_handles.text_result(self.tool_call, text, meta, fields))
 
     def _outlive_first_moment(self) -> None:
         """Watch the caller, and mind the call's silence: it is not one of the many that end at once."""
         self._is_past_first_moment = True
         self.stream.watch(self.wakeup.set)
-        limit_s = handles.client_timeout(self.gateway.settings, self.tool_call.budget, self.tool_call.client)
-        share_s = 0.0 if self.as_task else handles.TIMEOUT_SHARE * limit_s
+        share_s = 0.0 if self.as_task else handles.TIMEOUT_SHARE * self._client_timeout()
         self._due = min(self._due, self._begun + share_s)
         self._arm_timer()
 
@@ -601,9 +615,13 @@ class CallRequest:
     def _pause(self, asked: list[Question], follower: Follower, frames: list[bytes]) -> bytes | None:
         """Ask the caller in the way of its era, or hand over; the last frame, if that ends this request."""
         more, last = self.era.ask(self, asked) if asked else ([], None)
+        has_form = self._hold_due()
         # Whoever leaves is to find it again, so it is on record first.
-        if last is None and self.live.recorded and self.gateway.engine.clock.now() >= self._due:
-            last = self.era.hand_over(self)
+        if last is None and self.live.recorded and not has_form:
+            if self.gateway.engine.clock.now() >= self._due:
+                last = self.era.hand_over(self)
+            elif asked:
+                last = self._tell_answer_place(frames)
         call = self.live.call
         if last is not None and call.latest is not None and follower.number < call.readings:
             follower.number = call.readings
@@ -614,6 +632,59 @@ class CallRequest:
         if more and self._mark is not None:
             self._mark(len(frames), follower.seq)
         return last
+
+    def _hold_due(self) -> bool:
+        """Return whether a form is open at the caller: nothing is handed over meanwhile (H5).
+
+        The limit of some callers stands still while a form is open. Others have at least a moment after it.
+        """
+        is_open, since = self.era.has_open_form(self), self._form_since
+        now = self.gateway.engine.clock.now()
+        if is_open and since is None:
+            self._form_since = now
+        elif not is_open and since is not None:
+            self._form_since = None
+            if handles.is_paused_by_forms(self.tool_call.client):
+                self._due += now - since
+            else:
+                self._due = max(self._due, now + AFTER_FORM_S)
+            if self._timer is not None:  # it was armed without regard to when this request is due
+                self._timer.cancel()
+                self._timer = None
+        return is_open
+
+    def _tell_answer_place(self, frames: list[bytes]) -> bytes | None:
+        """Tell a caller that cannot be asked where a person can answer, at once (Q5).
+
+        A notification tells its person. Its model reads results alone: where it has the tool to wait for the
+        call, the first such question ends the request with a handle.
+        """
+        place = self._answer_place()
+        if not place:
+            return None
+        live, now = self.live, self.gateway.engine.clock.now()
+        told = notice(live.call, now, live.heard, where=place)
+        if isinstance(self.tool_call.token, int | str):
+            self._add_progress(told, results.frame_meta(told, live.call, False), frames)
+        elif results.is_log_wanted(self.tool_call.level, "warning"):
+            frames.append(results.log_notification(Logged(now, str(told.message), "warning", "afoot")))
+        is_known = self.waits or self.as_task or self.requests.told_place
+        self.requests.told_place = True
+        if is_known or self._client_timeout() == inf:
+            return None
+        self.detach()
+        return self.handle_result()
+
+    def _answer_place(self) -> str:
+        """Return where a person can answer what the call asks, if its caller cannot be asked."""
+        asked = next(iter(self.live.call.open.values()), None)
+        if asked is None or self.era.may_ask(self, asked):
+            return ""
+        return answer_place(asked, self.gateway.engine.policy.console)
+
+    def _client_timeout(self) -> float:
+        settings = self.gateway.settings
+        return handles.client_timeout(settings, self.tool_call.budget, self.tool_call.client)
 
     async def _leave(self) -> bool:
         """End without an answer: nobody is there any more, or the caller wants none."""
@@ -627,12 +698,31 @@ class CallRequest:
         live = self.live
         era = self.era
         info = self.gateway.info if era.modern else NOTHING
-        last = results.call_result(self.tool_call, live.call, end, modern=info, unrecorded=live.unrecorded)
+        last = results.call_result(
+            self.tool_call,
+            live.call,
+            end,
+            modern=info,
+            unrecorded=live.unrecorded,
+            structures_errors=end.failure is not None and self._takes_structured_errors(),
+        )
         if len(last) > EVENT_MAX_BYTES and streamed and era.capped:
             return era.defer_large_result(self)
         if live.call.released is None:
             self.requests.left(self.round)
         return last
+
+    def _takes_structured_errors(self) -> bool:
+        """Return whether the caller takes errors of ours as structured content.
+
+        The TypeScript SDK up to 1.32 checks that of errors, too: it has to fit the output schema of the tool,
+        which allows it where the schema was widened for a caller with a limit.
+        """
+        name = self.tool_call.name
+        if handles.is_handle_tool(self.gateway, name) or self._client_timeout() < inf:
+            return True
+        tool = self.gateway.tool(name) or self.live.tool
+        return b'"outputSchema"' not in bytes(tool.definition)
 
     async def _break_silence(self) -> None:
         """Open the stream, or say that the call still lives: nothing came for a while (C6)."""
@@ -645,7 +735,9 @@ class CallRequest:
             frames: list[bytes] = []
             if now - self.live.call.opened.at >= FIRST_NOTICE_S:
                 live = self.live
-                told = notice(live.call, now, live.heard, usual_gap_s(live), live.advanced)
+                told = notice(
+                    live.call, now, live.heard, usual_gap_s(live), live.advanced, self._answer_place()
+                )
                 self._add_progress(told, results.frame_meta(told, self.live.call, False), frames)
             if frames:
                 await self.stream.send(frames)
@@ -660,7 +752,7 @@ class CallRequest:
         due = self._sent + min(settings.notice_s, settings.keepalive_s)
         if not self.stream.streaming:
             due = min(due, self._begun + settings.sse_after_s)
-        if self.live.recorded:  # else it is woken by that
+        if self.live.recorded and self._form_since is None:  # else it is woken by that
             due = min(due, self._due)
         self._timer = self.gateway.engine.clock.at(due, self._on_timer)
 

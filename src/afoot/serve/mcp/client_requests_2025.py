@@ -11,8 +11,11 @@ from typing import Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from afoot.core.facts import NOTHING, Answer, Question
+from afoot.core.notices import FORM_KINDS
+from afoot.engine.approval import without_haste
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, ToolError
 from afoot.serve.mcp.streams import ResponseStream, encode_envelope
@@ -59,13 +62,22 @@ class TaskAsker:
         self._wake()
 
 
+class PutQuestion(Struct, frozen=True):
+    """A question that a client was asked, by which of its requests, how often before, and when."""
+
+    asker: Asker
+    question: Question
+    tries: int
+    at: float
+
+
 class CallQuestions:
     """The questions of calls that one client was asked, and by which of its requests."""
 
     def __init__(self, gateway: GatewayState, caller: str) -> None:
         self._gateway = gateway
         self._caller = caller
-        self._asked: dict[Id, tuple[Asker, Question, int]] = {}  # by our request: and how often it was put
+        self._asked: dict[Id, PutQuestion] = {}  # by our request
         self._prefix = "afoot"
         self._number = 0
 
@@ -75,11 +87,17 @@ class CallQuestions:
 
     def put(self, asker: Asker, asked: Sequence[Question], able: Capabilities) -> list[bytes]:
         """Put questions, each once a request; those that the client cannot answer go to the operator."""
-        known = {one.id for other, one, _ in self._asked.values() if other is asker or not other.stream.gone}
+        known = {
+            one.question.id for one in self._asked.values() if one.asker is asker or not one.asker.stream.gone
+        }
         # A question comes once more when it is on record; and another request may have asked it.
         fresh = [one for one in asked if one.id not in known]
         self._gateway.decline_unanswerable(fresh, able)
         return [self._put(asker, one, 0) for one in fresh if able.may_answer(one)]
+
+    def has_form_of(self, asker: Asker) -> bool:
+        """Whether a form that this request asked for is open at the client."""
+        return any(one.asker is asker and one.question.kind in FORM_KINDS for one in self._asked.values())
 
     def take_answer(self, message: Envelope) -> None:
         """Take an answer; one that does not fit is asked for again."""
@@ -87,43 +105,45 @@ class CallQuestions:
         if known is None:
             self._gateway.count("answers to nothing")
             return
-        asker, asked, tries = known
+        asker, asked = known.asker, known.question
         engine = self._gateway.engine
         if engine.wire_log is not None:
             engine.wire_log.add(asked.id.partition(".")[0], "caller", "in", encode_envelope(message))
         try:
-            given = results.read_answer(asked, message.result, self._caller) if message.result else None
-            engine.answer(asked.id, given or Answer("cancel", by=self._caller))
+            given = Answer("cancel", by=self._caller)
+            if message.result:
+                given = results.read_answer(asked, message.result, self._caller)
+            engine.answer(asked.id, without_haste(asked, given, engine.clock.now() - known.at))
         except (ToolError, Fault):
-            self._put_again(asker, asked, tries + 1)
+            self._put_again(asker, asked, known.tries + 1)
         except AfootError:
             self._gateway.count("answers too late")
 
     def withdraw(self, question_id: str, reason: str) -> list[bytes]:
         """Take a question back, whichever request has asked it."""
-        asked = [number for number, (_, one, _) in self._asked.items() if one.id == question_id]
+        asked = [number for number, one in self._asked.items() if one.question.id == question_id]
         return [self._withdraw(number, reason) for number in asked]
 
     def withdraw_all_of(self, asker: Asker, reason: str) -> list[bytes]:
         """Take back what a request asked."""
-        asked = [number for number, (other, _, _) in self._asked.items() if other is asker]
+        asked = [number for number, one in self._asked.items() if one.asker is asker]
         return [self._withdraw(number, reason) for number in asked]
 
     def pass_on(self, asker: Asker, received: set[str]) -> None:
         """Let a request that goes on, on another stream, wait for the answers to what its client received."""
-        for number, (_, one, tries) in list(self._asked.items()):
-            if one.id in received:
-                self._asked[number] = asker, one, tries
-            elif one.id in asker.live.call.questions:
+        for number, one in list(self._asked.items()):
+            if one.question.id in received:
+                self._asked[number] = replace(one, asker=asker)
+            elif one.question.id in asker.live.call.questions:
                 del self._asked[number]
 
     def _put(self, asker: Asker, asked: Question, tries: int) -> bytes:
-        ended = [number for number, (other, _, _) in self._asked.items() if other.live.call.is_finished]
+        ended = [number for number, one in self._asked.items() if one.asker.live.call.is_finished]
         for number in ended:  # whose request broke, and was never resumed
             del self._asked[number]
         self._number += 1
         number = f"{self._prefix}-{self._number}"
-        self._asked[number] = asker, asked, tries
+        self._asked[number] = PutQuestion(asker, asked, tries, self._gateway.engine.clock.now())
         return mcp_2025.question_request(number, asked)
 
     def _withdraw(self, number: Id, reason: str) -> bytes:

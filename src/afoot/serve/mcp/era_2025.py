@@ -239,6 +239,14 @@ class Era2025:
         """Put questions to the client as requests of our own; those it cannot answer go to the operator."""
         return self._call_questions.put(request, asked, self.capabilities), None
 
+    def may_ask(self, request: CallRequest, asked: Question) -> bool:
+        """Whether the client can be asked this."""
+        return self.capabilities.may_answer(asked)
+
+    def has_open_form(self, request: CallRequest) -> bool:
+        """Whether a form of this request is open at the client."""
+        return self._call_questions.has_form_of(request)
+
     def defer_large_result(self, request: CallRequest) -> bytes:
         """Fail: in this era a large result goes as one event."""
         raise AssertionError("a handshake-era stream is not capped")

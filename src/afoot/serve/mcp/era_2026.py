@@ -137,12 +137,19 @@ class Era2026(Struct, eq=False):
     def ask(self, request: CallRequest, asked: Sequence[Question]) -> tuple[list[bytes], bytes | None]:
         """End the request with the questions for the caller; others go to the operator, or are declined."""
         open_now = list(request.live.call.open.values())
-        may_ask = request.round < MAX_ROUNDS and request.live.call.cancel is None
-        able = request.tool_call.capabilities
-        askable = [one for one in open_now if may_ask and able.may_answer(one)]
+        askable = [one for one in open_now if self.may_ask(request, one)]
         if len(askable) < len(open_now):
             self._pending.gateway.decline_unanswerable(one for one in open_now if one not in askable)
         return [], self._round(request, askable) if askable else None
+
+    def may_ask(self, request: CallRequest, asked: Question) -> bool:
+        """Whether the client can be asked this in another round."""
+        is_in_time = request.round < MAX_ROUNDS and request.live.call.cancel is None
+        return is_in_time and request.tool_call.capabilities.may_answer(asked)
+
+    def has_open_form(self, request: CallRequest) -> bool:
+        """False: a client with an open form has no request open, as the form has ended it."""
+        return False
 
     def defer_large_result(self, request: CallRequest) -> bytes:
         """End with a round without a question: the client retries, and is answered as plain JSON."""

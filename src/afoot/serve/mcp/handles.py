@@ -5,7 +5,7 @@ of ours: one waits for a call that was handed over, one lists the caller's calls
 them is a call of its own: a request that waits follows the call itself, as a retry does.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from math import inf
 from typing import TypeVar
@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Raw, Struct, json
 
 from afoot.config.settings import Settings
-from afoot.core.facts import NOTHING
 from afoot.core.ports import CallQuery, CallRow
 from afoot.engine.catalog import DETACHED_HINT
 from afoot.engine.live_call import LiveCall
@@ -24,11 +23,13 @@ from afoot.serve.shared import GatewayState
 from afoot.wire import handles as wire_handles
 from afoot.wire.handles import TOOLS, with_handle_output
 from afoot.wire.jsonrpc import validation_message
-from afoot.wire.results import CallBudget, Seconds, ToolCall
+from afoot.wire.results import CallBudget, Seconds, ToolCall, place_of_answer
 
 TIMEOUT_SHARE = 0.75  # of the caller's limit; the rest is for the way back
 # Hosts whose limit is fixed and not moved by progress, by the name they send; 0 in the settings: none at all.
 KNOWN_TIMEOUTS = {"zed": 60.0, "cline": 60.0, "roo?code": 60.0, "claude-ai": 60.0, "goose*": 300.0}
+# Hosts whose limit stands still while a form of ours is open.
+PAUSED_BY_FORMS = ("codex-mcp-client",)
 CLIENT_NAME_MAX = 100  # characters of a client's name that are looked at
 RECENT_S = 3600.0  # how long a call that has ended is listed
 MAX_ENDED = 20  # of those
@@ -41,7 +42,7 @@ class HandleText(Struct, frozen=True):
     """The answer of a handle tool that follows no call."""
 
     text: str
-    structured: Raw = NOTHING
+    fields: Mapping[str, object] = wire_handles.NO_FIELDS  # the same for programs
 
 
 class HandleWait(Struct, frozen=True):
@@ -74,6 +75,11 @@ def client_timeout(settings: Settings, budget: CallBudget, client: str) -> float
         if fnmatchcase(name, pattern.lower()):
             return seconds or inf
     return settings.caller_limit_s or inf
+
+
+def is_paused_by_forms(client: str) -> bool:
+    """Whether the limit of this client stands still while a form is open at it."""
+    return any(fnmatchcase(client[:CLIENT_NAME_MAX].lower(), pattern) for pattern in PAUSED_BY_FORMS)
 
 
 def tools_for_timeout(tools: Iterable[Raw], limit_s: float) -> list[Raw]:
@@ -117,12 +123,13 @@ async def _calls(gateway: GatewayState, tool_call: ToolCall, caller: str) -> Han
     for live in gateway.engine.calls():
         call = live.call
         if call.opened.caller == caller and not call.is_finished:
-            phrase = wire_handles.progress_phrase(call, now, live.heard)
+            where = place_of_answer(call, tool_call.capabilities, gateway.engine.policy.console)
+            phrase = wire_handles.progress_phrase(call, now, live.heard, where)
             lines[call.id] = f"{call.id}: {call.opened.tool}{phrase}"
     for row in await _recently_ended(gateway, tool_call, caller, now):
         lines[row.id] = f"{row.id}: {row.tool}, ended: {row.outcome}"
     text = "\n".join(lines.values()) or "None of your calls still runs, and no long one ended lately."
-    return HandleText(text, Raw(json.encode({"calls": list(lines)})))
+    return HandleText(text, {"calls": list(lines)})
 
 
 async def _recently_ended(

@@ -10,6 +10,7 @@ from typing import Self
 
 from afoot.core.facts import Logged, Released
 from afoot.core.ports import Tool
+from afoot.engine.approval import without_haste
 from afoot.engine.followers import Follower, Wakeup
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, ToolError, UnknownName
@@ -62,7 +63,8 @@ def task_status(gateway: GatewayState, live: LiveCall) -> TaskSnapshot:
     eta = call_eta(gateway.engine, live, now)
     left_s = None if eta is None else eta.left_s
     ttl_s = gateway.settings.task_ttl_s
-    return TaskSnapshot(live.call, now, live.heard, left_s, eta_range(eta), describe_eta(eta), ttl_s)
+    console = gateway.engine.policy.console
+    return TaskSnapshot(live.call, now, live.heard, left_s, eta_range(eta), describe_eta(eta), ttl_s, console)
 
 
 def created_result(gateway: GatewayState, request_id: Id, live: LiveCall) -> bytes:
@@ -116,7 +118,9 @@ async def _take_answers(
         if given is None:
             continue
         try:
-            gateway.engine.answer(question.id, results.read_answer(question, given, caller))
+            open_s = gateway.engine.clock.now() - live.call.asked_at[question.id]
+            answer = without_haste(question, results.read_answer(question, given, caller), open_s)
+            gateway.engine.answer(question.id, answer)
         except (ToolError, Fault) as error:
             gateway.count("answers refused")
             why = str(error).removeprefix(f"inputResponses.{question.key}: ")  # here it has another name
