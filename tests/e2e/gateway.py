@@ -122,9 +122,11 @@ def until(happened: Callable[[], T], what: str, limit_s: float = 20.0) -> T:
 
 
 @contextmanager
-def serving(folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[Gateway]:
+def serving(
+    folder: Path, settings: Mapping[str, object] | None = None, tools: Sequence[Path] = ()
+) -> Iterator[Gateway]:
     """A gateway that is ended with the block."""
-    gateway = Gateway(folder, {"drain_s": 0.2, **(settings or {})})
+    gateway = Gateway(folder, {"drain_s": 0.2, **(settings or {})}, tools)
     gateway.start()
     try:
         yield gateway

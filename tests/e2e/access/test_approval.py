@@ -1,6 +1,7 @@
 """Approval from end to end: official clients of both eras are asked, and the operator beside them."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 
 import mcp_types as types
@@ -36,14 +37,43 @@ def test_run_runs_it(peer: Peer, fresh: Callable[[], str]) -> None:
 
 @pytest.mark.parametrize("how", ["skip", "decline", "reject"])
 def test_a_no_runs_nothing_and_the_model_is_told(peer: Peer, how: str, fresh: Callable[[], str]) -> None:
-    """A2, A5: skip, decline, and reject with what to do instead."""
+    """A2, A5, A8: skip, decline, and reject, after which a second form asks what to do instead."""
     tag = fresh()
-    declined = types.ElicitResult(action="decline")
-    peer.reply = lambda message: declined if how == "decline" else accept(decision=how, instead="use the bin")
+
+    def reply(message: str) -> types.ElicitResult:
+        if how == "decline":
+            time.sleep(0.06)  # a person needs longer than a program
+            return types.ElicitResult(action="decline")
+        return accept(instead="use the bin") if "instead" in message else accept(decision=how)
+
+    peer.reply = reply
     result = peer.call("wipe", tag=tag)
     assert failure(result)["category"] == "refused"
     assert ("use the bin" if how == "reject" else "skip") in text(result)
+    assert len(peer.asked) == (2 if how == "reject" else 1)
     assert peer.gateway.marks(tag) == []
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_host_that_declines_every_form_by_itself_is_no_person(
+    era: str, unwatched: Gateway, fresh: Callable[[], str]
+) -> None:
+    """A8: as `codex exec` does. No operator is there, so the call is refused, and the text says why."""
+    tag = fresh()
+
+    async def decline(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="decline")
+
+    async def call() -> types.CallToolResult:
+        mode = "legacy" if era == "legacy" else "2026-07-28"
+        async with Client(unwatched.url, mode=mode, elicitation_callback=decline) as client:
+            return await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
+
+    result = asyncio.run(call())
+    assert failure(result)["code"] == "unanswerable" and unwatched.marks(tag) == []
+    assert "the client declined it within 50 ms, without asking a person" in text(result)
+    console = unwatched.url.removesuffix("mcp")
+    assert f"in the console at {console} or with `afoot watch`" in text(result)
 
 
 def test_a_tool_that_another_calls_asks_too(peer: Peer, fresh: Callable[[], str]) -> None:
@@ -102,7 +132,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 def test_where_nobody_can_answer_it_is_refused_at_once(
     era: str, unwatched: Gateway, fresh: Callable[[], str]
 ) -> None:
-    """A1: a client without elicitation, and no operator; the text names the key to set."""
+    """A1, A8: a client without elicitation, and no operator. The log names the setting, the text does not."""
     tag = fresh()
 
     async def call() -> types.CallToolResult:
@@ -112,7 +142,8 @@ def test_where_nobody_can_answer_it_is_refused_at_once(
 
     result = asyncio.run(call())
     assert failure(result)["code"] == "unanswerable"
-    assert 'approval = "auto" in [tools."local/wipe"]' in text(result)
+    key = 'approval = "auto" in [tools."local/wipe"]'
+    assert key not in str(result) and key in unwatched.said()
     assert unwatched.marks(tag) == []
 
 

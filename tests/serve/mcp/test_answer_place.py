@@ -1,4 +1,4 @@
-"""A caller that cannot be asked is told at once where a person can answer: in a notification, and by a handle."""
+"""A caller that cannot be asked is told at once where a person can answer: by a notification or a handle."""
 
 import asyncio
 from collections.abc import AsyncIterator
