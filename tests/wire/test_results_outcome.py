@@ -8,7 +8,14 @@ from msgspec import Raw
 
 from afoot.core.call import Call, evolve
 from afoot.core.facts import Failure, Finished, Opened, Reading, Reported, Result, Started
-from afoot.wire.results import call_outcome, failure_meta, failure_text, reading_text
+from afoot.wire.results import (
+    ToolCall,
+    call_outcome,
+    call_result,
+    failure_meta,
+    failure_text,
+    reading_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +98,30 @@ def test_partial_results_are_attached_to_an_end_that_is_not_well(kind: str) -> N
     end = Finished(2.0, kind, failure=Failure("too bad"))
     result = ended(end, b'[{"type":"text","text":"one"}]', b"[]", b'[{"type":"text","text":"two"}]')
     assert result.is_error and texts(result) == ["too bad", "one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("partial", "told"),
+    [
+        (b"[]", {"afoot_error": "internal", "text": "too bad"}),
+        (
+            b'[{"type":"text","text":"one"}]',
+            {"afoot_error": "internal", "text": "too bad", "partial": ["one"]},
+        ),
+        (b'[{"type":"image","data":"","mimeType":"image/png"}]', None),
+        (b'[{"type":"text","text":7}]', None),
+    ],
+)
+def test_an_error_is_whole_in_the_structured_content_or_not_there(partial: bytes, told: object) -> None:
+    """F7, P11: some hosts read it alone, so it holds partial results too; an image has no place in it."""
+    call = Call("c", Opened(0.0, "tool", "bench", "local", Raw(b"{}")))
+    evolve(call, Reported(1.0, partial=Raw(partial)))
+    end = Finished(2.0, "failed", failure=Failure("too bad"))
+    want = ToolCall(1, "tool", Raw(b"{}"))
+    for structures_errors in (True, False):
+        frame = call_result(want, call, end, structures_errors=structures_errors)
+        found = msgspec.json.decode(frame)["result"].get("structuredContent")
+        assert found == (told if structures_errors else None)
 
 
 def test_what_a_cancelled_tool_returned_is_attached_too() -> None:
