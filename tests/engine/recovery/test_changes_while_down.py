@@ -8,8 +8,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from afoot.config.tables import ToolSettings
-from afoot.core.call import APPROVAL, State
-from afoot.core.facts import Amended, Answer, Asked, Entry, Fact, Opened, Question, Started
+from afoot.core.call import APPROVAL, INSTEAD, State
+from afoot.core.facts import Amended, Answer, Answered, Asked, Entry, Fact, Limits, Opened, Question, Started
 from afoot.core.ports import Batch, Run, RunnerStart
 from afoot.engine.catalog import EffectiveSettings
 from afoot.engine.engine import Engine, Submission
@@ -211,3 +211,36 @@ async def test_how_far_it_has_come_until_it_begins_again_can_be_seen() -> None:
         assert live.call.admitted and live.call.admitted.what == "starting it"
         await over(engine, live)
     assert live.call.end and live.call.end.outcome == "ok"
+
+
+REJECTED = (
+    replace(OPENED, approval="ask", can_ask=True, limits=Limits(answer_s=1e10)),
+    Asked(2.0, Question("c.1", APPROVAL, "approval", "Run it?")),
+    Answered(3.0, "c.1", Answer("accept", Raw(b'{"decision":"reject"}'), "session:1")),
+    Asked(4.0, Question("c.2", INSTEAD, "form", "What instead?", to="caller")),
+)
+WORDS = Answer("accept", Raw(b'{"instead":"use the bin"}'), "session:1")
+
+
+async def test_a_rejected_call_waits_through_a_crash_for_the_words_about_what_to_do_instead() -> None:
+    """A8, H4: the question that was open is open again, and its answer reaches the model."""
+    async with offering(offered(idempotent=True), journal=left(*REJECTED)) as engine:
+        await recover(engine)
+        await asyncio.sleep(1)
+        live = engine["c"]
+        assert list(live.call.open) == ["c.2"]
+        engine.answer("c.2", WORDS)
+        ended = (await over(engine, live)).call.end
+    assert ended is not None and ended.failure is not None and ended.outcome == "refused"
+    assert ended.failure.message.endswith("The user says what to do instead: use the bin")
+
+
+async def test_a_rejected_call_whose_tool_is_gone_keeps_its_words() -> None:
+    """A8, H4: both answers were given when the gateway died, and its tool is not served any more."""
+    local = replace(REJECTED[0], server="local")
+    journal = left(local, *REJECTED[1:], Answered(5.0, "c.2", WORDS))
+    async with offering(Bench(), journal=journal) as engine:
+        outcome, _ = await settled(engine)
+        failure = (await load_call(engine, "c")).call.end
+    assert outcome == "refused" and failure is not None and failure.failure is not None
+    assert "use the bin" in failure.failure.message
