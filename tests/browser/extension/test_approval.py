@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import mcp_types as types
 import pytest
 
 from tests.browser.chain import Chain, linking
@@ -40,7 +39,7 @@ def test_a_page_tool_asks_by_default(asking: Chain) -> None:
 def test_a_page_tool_that_is_refused_never_runs(asking: Chain) -> None:
     """A2: a no is told to the caller, and the page hears nothing."""
     bench = asking.open()
-    asking.caller.reply = types.ElicitResult(action="decline")
+    asking.caller.reply = accept(decision="skip")
     told = bench.call("linger", tag="refused").error()
     assert told["category"] == "refused"
     assert bench.page.evaluate("marks.refused ?? null") is None
