@@ -61,6 +61,13 @@ def test_it_begins_with_how_the_call_ended_and_how_far_it_came() -> None:
     assert lines[-1] == "    5.000  finished  failed"
 
 
+def test_the_operator_is_told_what_can_be_done_about_a_refusal() -> None:
+    """A1, A8: the setting, which no model is told."""
+    hint = 'set approval = "auto" in [tools."local/count"]'
+    lines = told(Finished(101.0, "refused", failure=Failure("nobody can approve it", hint=hint)))
+    assert lines[1:3] == ["  refused after 1.0 s: nobody can approve it", f"  what you can do: {hint}"]
+
+
 def test_a_call_that_lives_is_told_as_it_stands() -> None:
     """V2: what it waits for, and what it asks."""
     question = Question(f"{ID}.1", "", "approval", "Run it?", to="operator")

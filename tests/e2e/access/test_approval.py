@@ -67,7 +67,11 @@ def test_a_host_that_declines_every_form_by_itself_is_no_person(
     async def call() -> types.CallToolResult:
         mode = "legacy" if era == "legacy" else "2026-07-28"
         async with Client(unwatched.url, mode=mode, elicitation_callback=decline) as client:
-            return await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
+            for _ in range(20):  # on a machine that is busy, a decline may take as long as a person's
+                result = await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
+                if failure(result)["code"] != "skipped":
+                    break
+            return result
 
     result = asyncio.run(call())
     assert failure(result)["code"] == "unanswerable" and unwatched.marks(tag) == []
