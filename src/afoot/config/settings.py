@@ -18,6 +18,7 @@ from afoot.config.tables import (
     CHOICES,
     AccessSettings,
     BrowserSettings,
+    ConnectionSettings,
     Hook,
     InvalidSetting,
     IsolationSettings,
@@ -50,11 +51,13 @@ _SINGLE: dict[
         | RedactionRules
         | RetentionSettings
         | AccessSettings
+        | ConnectionSettings
     ],
 ] = {
     "redact": RedactionRules,
     "retain": RetentionSettings,
     "access": AccessSettings,
+    "connections": ConnectionSettings,
     "browser": BrowserSettings,
     "otel": OtelSettings,
     "isolation": IsolationSettings,
@@ -130,6 +133,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     allow_origins: list[str] = []
     allow_hosts: list[str] = []
     access: AccessSettings = AccessSettings()
+    connections: ConnectionSettings = ConnectionSettings()
 
     mcp_servers: list[str] = []  # files with the servers of other hosts
     hooks: list[Hook] = []

@@ -168,6 +168,17 @@ class RetentionSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_de
     bytes: int = 2 * 1024**3
 
 
+class ConnectionSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The table `[connections]`: the bounds that hold before it is known who a peer is (S5)."""
+
+    head_bytes: int = 64 * 1024  # request line and fields
+    head_fields: int = 100
+    head_s: float = 10.0  # for the whole head, and before it for the TLS handshake
+    body_rate_bytes: int = 1024  # a second, the least; 0: any
+    unused_s: float = 5.0  # how long a connection is kept after a response
+    per_peer: int = 512  # connections of one address, on loopback of one user; 0: any number
+
+
 class Hook(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A command or a Python function that is run when something happens to a call (K1)."""
 
@@ -252,6 +263,8 @@ def convert_table(kind: type[T], given: object, path: tuple[str, ...]) -> T:
         _check_hook(made, path)
     if isinstance(made, RedactionRules):
         _check_rules(made, path)
+    if isinstance(made, ConnectionSettings):
+        _check_connections(made, path)
     return made
 
 
@@ -345,6 +358,13 @@ def _check_server(server: Server, path: tuple[str, ...]) -> None:
     for key, way in {"args": "command", "cwd": "command", "headers": "url", "auth": "url"}.items():
         if getattr(server, key) and not getattr(server, way):
             raise InvalidSetting((*path, key), f"goes with {way}, which is missing")
+
+
+def _check_connections(made: ConnectionSettings, path: tuple[str, ...]) -> None:
+    """Without these there would be no bound, or no request could come in."""
+    for key in ("head_bytes", "head_fields", "head_s", "unused_s"):
+        if not getattr(made, key):
+            raise InvalidSetting((*path, key), "must be more than 0")
 
 
 def _check_hook(hook: Hook, path: tuple[str, ...]) -> None:

@@ -230,7 +230,7 @@ async def _http(
     state: GatewayState, stop: "_Stop", listening: Listeners, started: Started, lingers: bool
 ) -> None:
     application = _application(state, stop, listening, lingers)
-    servers = listening.servers(application, state.settings.access)
+    servers = listening.servers(application, state.settings)
     serving = asyncio.gather(*(http.serve(sockets=[one]) for http, one in servers))
     address = state_folder.GatewayAddress(f"{state.url}/mcp", f"{state.url}/", state.token, os.getpid())
     before = state_folder.announce_gateway(address)

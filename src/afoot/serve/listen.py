@@ -20,7 +20,6 @@ from afoot.config.settings import Settings
 from afoot.config.tables import (
     EVERYWHERE,
     LOOPBACK,
-    AccessSettings,
     access_problem,
     is_secure_url,
     missing_for_listening,
@@ -30,6 +29,7 @@ from afoot.core.ports import Clock
 from afoot.engine.followers import Wakeup
 from afoot.errors import CallerError
 from afoot.serve.access.guard import accepted_hosts
+from afoot.serve.connections import Connections
 from afoot.serve.mcp.asgi import App, Receive, Scope, Send
 from afoot.serve.uvicorn_server import UvicornServer, make_server
 
@@ -49,10 +49,14 @@ class Listeners(Struct, frozen=True):
     hosts: frozenset[str]  # the Host headers that mean us
     is_closed: bool  # whether callers must prove who they are
 
-    def servers(self, application: App, access: AccessSettings) -> list[tuple[UvicornServer, socket.socket]]:
-        """A server for each socket."""
-        found = [(make_server(application, access.tls_cert, access.tls_key), self.outer)]
-        return found if self.inner is None else [*found, (make_server(application), self.inner)]
+    def servers(self, application: App, settings: Settings) -> list[tuple[UvicornServer, socket.socket]]:
+        """A server for each socket; they count their connections together."""
+        access = settings.access
+        bounds = Connections(settings.connections, settings.max_body_bytes)
+        outer = make_server(application, access.tls_cert, access.tls_key, connections=bounds)
+        if self.inner is None:
+            return [(outer, self.outer)]
+        return [(outer, self.outer), (make_server(application, connections=bounds), self.inner)]
 
 
 class IdleExit:

@@ -59,6 +59,7 @@ SETTING_HELP = {
     "allow_origins": "web origins that may speak to /mcp",
     "allow_hosts": "further Host headers that mean this gateway",
     "access": "who else may come in, as an [access] table with required, tls_cert, public_url, issuer, …",
+    "connections": "bounds for everybody, as a [connections] table with head_bytes, head_s, per_peer, …",
     "mcp_servers": "files of other hosts with MCP servers in them, as mcp.json",
     "hooks": "what is run before, while and after calls, as [[hooks]] tables",
     "otel": "telemetry by OpenTelemetry, as an [otel] table with endpoint, headers, service_name",

@@ -20,7 +20,7 @@ from afoot.providers.browser.extension import ExtensionLink, ExtensionLinks
 from afoot.providers.browser.extension_files import ExtensionCopies, is_older, shipped_manifest
 from afoot.serve.access.guard import Denied, Guard
 from afoot.serve.extension.side_panel import SidePanel
-from afoot.serve.mcp.asgi import Message, Receive, Scope, Send
+from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, Message, Receive, Scope, Send
 from afoot.serve.shared import GatewayState
 from afoot.wire import extension
 from afoot.wire.extension import BadFrame, FromBrowser
@@ -63,7 +63,7 @@ class LinkApp:
             return
         await receive()  # websocket.connect
         await send({"type": "websocket.accept", "subprotocol": extension.SUBPROTOCOL})
-        await _LinkSession(self, receive, send).hold()
+        await _LinkSession(self, receive, send, scope.get(WEBSOCKET_PROVED, _nothing)).hold()
 
     def _check(self, scope: Scope) -> None:
         """Check that this request may become a link; raises Denied."""
@@ -83,8 +83,10 @@ class LinkApp:
 class _LinkSession:
     """One connection: which message must come next, and by when."""
 
-    def __init__(self, links: LinkApp, receive: Receive, send: Send) -> None:
+    def __init__(self, links: LinkApp, receive: Receive, send: Send, lift_bounds: Callable[[], None]) -> None:
+        """`lift_bounds` is called when the browser has proved itself: until then little may be sent (S5)."""
         self._links = links
+        self._lift_bounds = lift_bounds
         self._gateway = links.gateway
         self._clock = links.gateway.engine.clock
         self._socket = LinkSocket(receive, send, self._clock, self._hear)
@@ -137,6 +139,7 @@ class _LinkSession:
             self._socket.close(CLOSE_WRONG_KEY, "the proof is wrong: this browser has another key")
             return
         self._links.unproved -= 1
+        self._lift_bounds()
         self._key = key
         self._socket.put(
             extension.write_frame(
@@ -338,6 +341,10 @@ class MessageReader:
             waited.add_done_callback(self.step)
             return
         asyncio.get_running_loop().call_soon(self.step)
+
+
+def _nothing() -> None:
+    """Lift no bound: the server of this socket has none."""
 
 
 def _update_folders(line: ExtensionLink, version: str) -> bool:

@@ -23,7 +23,9 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 JSON = (b"content-type", b"application/json")
+LENGTH_DIGITS = 20  # of the longest length that HTTP parsers read
 ONE_WRITE_BYTES = 16_384  # certainly fits into the socket's buffer: writing so much never waits
+WEBSOCKET_PROVED = "afoot.proved"  # key of a WebSocket's scope: a function that lifts the bounds of strangers
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
@@ -180,24 +182,29 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     kind = header(scope, b"content-type") or b""
     if kind.split(b";")[0].strip().lower() != b"application/json":
         raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
-    declared = header(scope, b"content-length") or b"0"
-    if declared.isdigit() and int(declared) > limit:
-        raise body_too_large(limit)
+    check_declared_length(header(scope, b"content-length") or b"0", limit)
     return await read_rest({"type": "http.request", "body": b"", "more_body": True}, receive, limit)
 
 
 async def read_rest(message: Message, receive: Receive, limit: int) -> bytes:
     """Read the body that begins with this message; raises Fault, or ConnectionResetError."""
-    body = b""
+    body = bytearray()  # a body may come byte by byte, and must not be copied for each
     while True:
         if message["type"] == "http.disconnect":
             raise ConnectionResetError
-        body += bytes(message.get("body", b""))
+        body += message.get("body", b"")
         if len(body) > limit:
             raise body_too_large(limit)
         if not message.get("more_body"):
-            return body
+            return bytes(body)
         message = await receive()
+
+
+def check_declared_length(declared: bytes, limit: int) -> None:
+    """Check the length of a body before it comes; raises Fault. The parser has read it as a number."""
+    digits = declared.lstrip(b"0")  # a number of thousands of digits may not be read, also if it is small
+    if digits.isdigit() and (len(digits) > LENGTH_DIGITS or int(digits) > limit):
+        raise body_too_large(limit)
 
 
 def body_too_large(limit: int) -> Fault:

@@ -17,6 +17,7 @@ from afoot.serve.mcp.asgi import (
     Receive,
     Scope,
     Send,
+    check_declared_length,
     check_duplicate_headers,
     check_media_types,
     header,
@@ -115,6 +116,8 @@ class McpHttp:
         limit = self._gateway.settings.max_body_bytes
         if headers.get("content-type") != "application/json" or headers.get("accept") != _ACCEPT_BOTH:
             check_media_types(headers)
+        if "expect" in headers:  # the client waits for a word before it sends a body that may be refused
+            check_declared_length(headers.get("content-length", "0").encode("latin-1"), limit)
         message = await receive()
         body = message.get("body", b"")
         if len(body) > limit or message.get("more_body") or message["type"] != "http.request":
