@@ -389,7 +389,7 @@ def make_server(
     application: App, tls_cert: str = "", tls_key: str = "", connections: Connections | None = None
 ) -> UvicornServer:
     """A server for this application; with a certificate it speaks TLS. Servers may share `connections`."""
-    bounds = connections or Connections(ConnectionSettings(), MAX_BODY_BYTES)
+    bounds = Connections(ConnectionSettings(), MAX_BODY_BYTES) if connections is None else connections
     http: Any = functools.partial(HttpProtocol, connections=bounds)
     config = uvicorn.Config(
         application, interface="asgi3", http=http, ws=WebSocketProtocol,
