@@ -6,13 +6,15 @@ own: a connection only stores the time at which it is due.
 
 import asyncio
 import resource
-from math import inf
+from collections.abc import Iterable
 from typing import Protocol
 
 from afoot.config.tables import ConnectionSettings
+from afoot.serve.access.peer import LOOPBACK, Address, peer_of, socket_uid
 
 SWEEP_S = 0.5
 LATE_S = 0.5  # a sweep that is later than this was held up by us, not by the peers
+UNASKED = 32  # connections on loopback whose user is not looked up: it would cost each new one 40 µs
 DESCRIPTORS_SHARE = 0.75  # of the descriptors that the system allows; files, children and servers need some
 
 
@@ -44,28 +46,25 @@ class Connections:
     def __init__(self, settings: ConnectionSettings, max_body_bytes: int) -> None:
         self.settings = settings
         self.max_body_bytes = max_body_bytes
-        self.refused = 0
         self._peer: dict[Connection, str] = {}
         self._of_peer: dict[str, dict[Connection, None]] = {}
-        self._planned = 0.0
+        self._planned: float | None = None  # the time of the next sweep
 
     def __len__(self) -> int:
         return len(self._peer)
 
-    def admit(self, connection: Connection, peer: str) -> bool:
-        """Count a connection of this peer; False if there is no room for it.
+    def admit(self, connection: Connection, remote: Address, local: Address) -> bool:
+        """Count a connection between these addresses; False if there is no room for it.
 
         Room is made by the end of the oldest connection that waits for a request.
         """
+        peer, limit = self._peer_and_limit(remote, local)
         own = self._of_peer.get(peer, {})
-        limit = self.settings.per_peer
-        if limit and len(own) >= limit and not _drop_one(own):
-            self.refused += 1
+        if limit and len(own) >= limit and not self._drop_one(own):
             return False
-        if len(self._peer) >= _most() and not _drop_one(self._peer):
-            self.refused += 1
+        if len(self._peer) >= _most() and not self._drop_one(self._peer):
             return False
-        if not self._peer:
+        if self._planned is None:
             self._plan(asyncio.get_running_loop())
         self._peer[connection] = peer
         self._of_peer.setdefault(peer, {})[connection] = None
@@ -81,13 +80,38 @@ class Connections:
         if not own:
             del self._of_peer[peer]
 
+    def _peer_and_limit(self, remote: Address, local: Address) -> tuple[str, int]:
+        """The peer by which a connection is counted, and how many it may have; 0: any number."""
+        peer, limit = peer_of(remote), self.settings.per_peer
+        unasked = UNASKED if limit > UNASKED else 0
+        if peer != LOOPBACK or not limit or len(self._of_peer.get(peer, {})) < unasked:
+            return peer, limit
+        uid = socket_uid(remote, local)
+        return (peer, limit) if uid is None else (f"uid:{uid}", limit - unasked)
+
+    def _drop_one(self, connections: Iterable[Connection]) -> bool:
+        """End the oldest connection that no request came over, or else the oldest that waits for one."""
+        found: Connection | None = None
+        for connection in connections:
+            if connection.is_waiting():
+                if connection.is_unused():
+                    found = connection
+                    break
+                found = found or connection
+        if found is None:
+            return False
+        self.leave(found)
+        found.drop()
+        return True
+
     def _plan(self, loop: asyncio.AbstractEventLoop) -> None:
         self._planned = loop.time() + SWEEP_S
         loop.call_at(self._planned, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = loop.time()
-        late = now - self._planned
+        now, planned = loop.time(), self._planned
+        assert planned is not None
+        self._planned, late = None, now - planned
         if late > LATE_S:  # peers may have sent what we had no time to read
             for connection in self._peer:
                 connection.due += late
@@ -96,22 +120,6 @@ class Connections:
                 connection.on_due(now)
         if self._peer:
             self._plan(loop)
-
-
-def _drop_one(connections: dict[Connection, None] | dict[Connection, str]) -> bool:
-    """End the oldest connection that no request came over, or else the oldest that waits for one."""
-    found: Connection | None = None
-    for connection in connections:
-        if connection.is_waiting():
-            if connection.is_unused():
-                found = connection
-                break
-            found = found or connection
-    if found is None:
-        return False
-    found.due = inf
-    found.drop()
-    return True
 
 
 def _most() -> int:

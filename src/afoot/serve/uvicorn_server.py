@@ -20,23 +20,26 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from afoot.config.tables import ConnectionSettings
-from afoot.serve.access.peer import peer_of
+from afoot.serve.acceptor import Acceptor
 from afoot.serve.api.console import SECURITY_HEADERS
 from afoot.serve.connections import Connections
 from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, App
-from afoot.serve.tls_listener import TlsListener
 
 CLOSE_TIMEOUT_S = 30.0  # how long a closed connection may take to hand over what was written
 WEBSOCKET_MAX_BYTES = 40 * 1024 * 1024  # a result of 32 MB, and what is around it
 UNPROVED_MAX_BYTES = 64 * 1024  # of all that a WebSocket sends before its proof
 MAX_BODY_BYTES = 4 * 1024 * 1024
 PIECE_BYTES = 64 * 1024  # read between two checks of the bounds
+FREE_CHUNKS = 1024  # of any size; more of them must have so many bytes in the mean, as each takes a while
+MEAN_CHUNK_BYTES = 16
 # A body over the limit gets the application's own answer, which is written before so much more has come.
 BODY_SLACK_BYTES = 1024 * 1024
 # After a refusal the rest of the request is read and dropped for a while: a client that still sends would
 # otherwise get a reset in place of the answer.
 LINGER_S = 2.0
 LINGER_BYTES = 1024 * 1024
+
+NO_ADDRESS = ("", 0)
 
 _BETWEEN, _HEAD, _BODY = range(3)  # the part of a request that comes next
 
@@ -54,16 +57,13 @@ class UvicornServer(uvicorn.Server):
         yield
 
     async def startup(self, sockets: Any = None) -> None:
-        """Listen; with TLS by a `TlsListener`, as asyncio counts no connection before its handshake."""
+        """Listen by acceptors of our own."""
         config = self.config
-        if config.ssl is None:
-            await super().startup(sockets)
-            return
         await self.lifespan.startup()
         make: Any = functools.partial(
             config.http_protocol_class, config=config, server_state=self.server_state, app_state={}
         )
-        servers: Any = [TlsListener(one, config.ssl, make, self._connections) for one in sockets]
+        servers: Any = [Acceptor(one, config.ssl, make, self._connections) for one in sockets]
         for server in servers:
             server.start()
         self.servers = servers
@@ -90,6 +90,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._has_host = False
         self._head_bytes = 0
         self._trailers = 0
+        self._chunks = 0
         self._body_bytes = 0  # with chunk heads and trailers
         self._content_bytes = 0  # without
         self._window_bytes = -1  # of the body before this window; -1: no window has begun
@@ -106,9 +107,9 @@ class HttpProtocol(HttpToolsProtocol):
             self.replaces()
         self.due = self.loop.time() + self._settings.head_s
         local: Any = self.server
-        peer = peer_of(self.client, local) if self.client else ""
-        if not self._bounds.admit(self, peer):
+        if not self._bounds.admit(self, self.client or NO_ADDRESS, local or NO_ADDRESS):
             self._refuse(503, "too many connections from here: close some, or use them again")
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the request that is in progress."""
@@ -239,9 +240,15 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.url.startswith(b"/"):
             self._stop(400, "the target of a request must be a path, as /mcp")
         self._next = _BODY
-        self._head_bytes = self._body_bytes = self._content_bytes = self._trailers = 0
+        self._head_bytes = self._body_bytes = self._content_bytes = self._trailers = self._chunks = 0
         self._window_bytes = -1
         super().on_headers_complete()
+
+    def on_chunk_header(self) -> None:
+        """A chunk of the body begins."""
+        self._chunks += 1
+        if self._chunks > FREE_CHUNKS and self._content_bytes < self._chunks * MEAN_CHUNK_BYTES:
+            self._stop(400, "the chunks of the body are too small")
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -290,7 +297,6 @@ class HttpProtocol(HttpToolsProtocol):
                 return
             cycle.disconnected = True  # the application has nobody to answer any more
             cycle.message_event.set()
-        self._bounds.refused += 1
         content = text.encode() + b"\n"
         head = [STATUS_LINE[status]]
         for name, value in self.server_state.default_headers:

@@ -5,7 +5,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -80,14 +80,9 @@ def strangers(
     gateway: Gateway, count: int, tls: ssl.SSLContext | None = None, port: int = 0
 ) -> Iterator[list[Stranger]]:
     """So many connections, which say nothing."""
-    made = []
-    try:
-        for _ in range(count):
-            made.append(Stranger(gateway, tls, port))
+    with ExitStack() as stack:
+        made = [stack.enter_context(closing(Stranger(gateway, tls, port))) for _ in range(count)]
         yield made
-    finally:
-        for one in made:
-            one.close()
 
 
 class Bystander:

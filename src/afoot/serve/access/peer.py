@@ -1,60 +1,76 @@
-"""`peer_of` names the peer of a connection, by which connections are counted: an address or a local user (S5).
+"""`peer_of` names the peer by which a connection is counted: an address, or a user of this machine (S5).
 
 On loopback all users of the machine have one address. `socket_uid` asks the kernel whose socket the other end
 is: one question over netlink takes about 25 µs, however many connections there are. Reading `/proc/net/tcp`
 would take longer with each of them.
 """
 
-import contextlib
 import ipaddress
 import socket
 import struct
+from functools import lru_cache
+from itertools import count
 
 Address = tuple[str, int]
 
-_SOCK_DIAG = 4  # NETLINK_SOCK_DIAG; the numbers below are from linux/inet_diag.h
+LOOPBACK = "loopback"
+_SOCK_DIAG = 4  # NETLINK_SOCK_DIAG; the numbers and layouts are those of linux/sock_diag.h and inet_diag.h
 _BY_FAMILY = 20
-_REQUEST = struct.Struct("=IHHII BBBBI")
-_UID_OFFSET = 16 + 4 + 48 + 12  # behind the message's head, the state, the id of the socket, three counters
-_V6_NETWORK = 64  # bits; one who has an IPv6 address usually has this many of them
+_HEAD = struct.Struct("=IHHII")  # length, type, flags, number, port
+_WANTED = struct.Struct("=BBBBI")  # family, protocol, extensions, padding, states
+_ANY_COOKIE = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
+_ALL_STATES = 0xFFFF_FFFF
+_UID_OFFSET = 16 + 4 + 48 + 12  # behind the head, the state, the id of the socket, and three counters
+_V6_NETWORK = 64  # bits; one who has an IPv6 address usually has all that begin with these
+
+_numbers = count(1)
 
 
-def peer_of(remote: Address, local: Address) -> str:
-    """The peer whose connections are counted together: `uid:N` on loopback, else an address or a network."""
-    host = remote[0].partition("%")[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv6Address):
-        address = address.ipv4_mapped or address
-    if address.is_loopback:
-        uid = socket_uid(remote, local)
-        return "loopback" if uid is None else f"uid:{uid}"
-    if address.version == 4:
-        return str(address)
-    return str(ipaddress.ip_network((address, _V6_NETWORK), strict=False))
+def peer_of(remote: Address) -> str:
+    """The peer whose connections are counted together: an address, a network of IPv6, or LOOPBACK."""
+    return _peer_of_host(remote[0])
 
 
 def socket_uid(source: Address, destination: Address) -> int | None:
     """The user of the socket that is bound to `source` and connected to `destination`; None: unknown."""
     family = socket.AF_INET6 if ":" in source[0] else socket.AF_INET
+    number = next(_numbers) & 0x7FFF_FFFF
     try:
         places = [socket.inet_pton(family, one[0]).ljust(16, b"\0") for one in (source, destination)]
-    except OSError:
+        ports = struct.pack("!HH", source[1], destination[1])
+        wanted = _WANTED.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES)
+        body = wanted + ports + places[0] + places[1] + _ANY_COOKIE
+        kernel = _kernel()
+        kernel.send(_HEAD.pack(_HEAD.size + len(body), _BY_FAMILY, 1, number, 0) + body)
+        answer = kernel.recv(4096)  # the kernel has answered when `send` returns
+        _, kind, _, of, _ = _HEAD.unpack_from(answer)
+    except (OSError, AttributeError, struct.error):  # another system, or one that forbids it
+        _kernel.cache_clear()  # so that no later question gets the answer to this one
         return None
-    ports = struct.pack("!HH", source[1], destination[1])
-    any_cookie = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
-    wanted = ports + places[0] + places[1] + any_cookie
-    head = _REQUEST.pack(
-        16 + 8 + len(wanted), _BY_FAMILY, 1, 1, 0, family, socket.IPPROTO_TCP, 0, 0, 0xFFFF_FFFF
-    )
-    with contextlib.suppress(OSError, AttributeError):  # another system, or one that forbids it
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
-            kernel.setblocking(False)
-            kernel.send(head + wanted)
-            answer = kernel.recv(4096)  # the kernel has answered when `send` returns
-        if len(answer) >= _UID_OFFSET + 4 and struct.unpack_from("=H", answer, 4)[0] == _BY_FAMILY:
-            uid: int = struct.unpack_from("=I", answer, _UID_OFFSET)[0]
-            return uid
-    return None
+    if kind != _BY_FAMILY or of != number or len(answer) < _UID_OFFSET + 4:
+        return None
+    uid: int = struct.unpack_from("=I", answer, _UID_OFFSET)[0]
+    return uid
+
+
+@lru_cache(1024)
+def _peer_of_host(host: str) -> str:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return LOOPBACK
+    if address.version == 4:
+        return str(address)
+    return str(ipaddress.ip_network((address, _V6_NETWORK), strict=False))
+
+
+@lru_cache(1)
+def _kernel() -> socket.socket:
+    """The socket over which the kernel is asked, opened once."""
+    opened = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
+    opened.setblocking(False)
+    return opened

@@ -1,9 +1,8 @@
-"""`TlsListener` accepts connections for TLS within bounds (S5).
+"""`Acceptor` accepts the connections of a listening socket, a few in a pass of the loop (S5).
 
-A server of asyncio makes the state of a TLS connection when it accepts it, counts nothing before the
-handshake, and lets one last a minute. Here a peer is counted when it connects, TLS begins when its first
-bytes have come, and one handshake begins in a pass of the loop: each takes a millisecond of computing, and
-400 that come at once would hold up everybody else for half a second.
+The server of an asyncio loop accepts all that wait at once: 400 connections hold up everybody else for 50 ms.
+With TLS it also makes all state when it accepts, and lets a handshake last a minute. Here TLS begins when the
+first bytes have come, and one handshake begins in a pass of the loop: each takes a millisecond of computing.
 """
 
 import asyncio
@@ -13,20 +12,19 @@ import logging
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from afoot.serve.access.peer import peer_of
 from afoot.serve.connections import Connections
 
-ACCEPTS_A_TURN = 64
+ACCEPTS_A_TURN = 8
 PAUSE_S = 0.2  # while there are no descriptors
 MAX_HANDSHAKES = 64  # at once; the oldest gives way
 
 log = logging.getLogger("afoot.serve")
 
 
-class TlsListener:
+class Acceptor:
     """A listening socket whose connections speak TLS."""
 
     def __init__(
@@ -79,8 +77,11 @@ class TlsListener:
                 self._loop.call_later(PAUSE_S, self.start)
                 return
             accepted.setblocking(False)
+            if self._context is None:
+                self._start_task(self._connect(accepted))  # it is counted when it is made, at once
+                continue
             pending = PendingTls(self, accepted, self._loop.time() + self._connections.settings.head_s)
-            if self._connections.admit(pending, peer_of(remote[:2], accepted.getsockname()[:2])):
+            if self._connections.admit(pending, remote[:2], accepted.getsockname()[:2]):
                 self._silent.add(pending)
                 self._loop.add_reader(accepted, self._on_bytes, pending)
             else:
@@ -103,12 +104,22 @@ class TlsListener:
             if len(self._shaking) >= MAX_HANDSHAKES:
                 next(iter(self._shaking)).drop()
             self._shaking[pending] = None
-            task = self._loop.create_task(self._handshake(pending))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start_task(self._handshake(pending))
             break
         if self._ready:
             self._loop.call_soon(self._shake)
+
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._make, accepted)
+        except OSError:  # it has left already
+            log.debug("a connection could not be made", exc_info=True)
+            accepted.close()
 
     async def _handshake(self, pending: "PendingTls") -> None:
         def make() -> Any:
@@ -147,7 +158,7 @@ class TlsListener:
 class PendingTls:
     """A connection whose handshake is not over."""
 
-    def __init__(self, listener: TlsListener, accepted: socket.socket, due: float) -> None:
+    def __init__(self, listener: Acceptor, accepted: socket.socket, due: float) -> None:
         self.socket = accepted
         self.due = due
         self.is_dropped = False
