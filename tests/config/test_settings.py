@@ -9,7 +9,7 @@ from afoot.config.settings import ConfigError, Server, Settings, find_config, ho
 
 TABLES = (
     "tools", "servers", "hooks", "browser", "otel", "caller_limits", "redact", "retain", "quota", "isolation",
-    "access",
+    "access", "connections",
 )  # fmt: skip
 CHOSEN = {
     "lifecycle": "stages",
@@ -130,6 +130,8 @@ def test_the_state_folder_can_be_moved(alone: Path, monkeypatch: pytest.MonkeyPa
         ("idle_s = -1", "idle_s"),
         ("idle_s = nan", "idle_s"),
         ("max_body_bytes = 1.5", "max_body_bytes"),
+        ("[connections]\nhead_bytes = 0", "connections.head_bytes"),
+        ("[connections]\nper_peer = -1", "connections.per_peer"),
         ("http = 5", "http"),
         ('lifecycle = "all"', "lifecycle"),
         ('history = "maybe"', "history"),

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.gateway import Gateway, serving
+from tests.providers.conftest import pytest_pyfunc_call
 from tests.serve.api_client import Api
+
+__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture(scope="module")

@@ -25,12 +25,12 @@ log = logging.getLogger("afoot.serve")
 
 
 class Acceptor:
-    """A listening socket whose connections speak TLS."""
+    """A listening socket; with a `context` its connections speak TLS."""
 
     def __init__(
         self,
         listener: socket.socket,
-        context: ssl.SSLContext,
+        context: ssl.SSLContext | None,
         make: Callable[[], Any],
         connections: Connections,
     ) -> None:

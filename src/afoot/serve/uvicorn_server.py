@@ -60,9 +60,8 @@ class UvicornServer(uvicorn.Server):
         """Listen by acceptors of our own."""
         config = self.config
         await self.lifespan.startup()
-        make: Any = functools.partial(
-            config.http_protocol_class, config=config, server_state=self.server_state, app_state={}
-        )
+        protocol: Any = config.http_protocol_class
+        make = functools.partial(protocol, config=config, server_state=self.server_state, app_state={})
         servers: Any = [Acceptor(one, config.ssl, make, self._connections) for one in sockets]
         for server in servers:
             server.start()

@@ -96,6 +96,7 @@ class Bystander:
         self.waits: list[float] = []
         self.failures: list[str] = []
         self.grown = 0
+        self._before = 0
 
     def __enter__(self) -> "Bystander":
         Path(f"/proc/{self._gateway.process.pid}/clear_refs").write_text("5")  # the peak is from now on

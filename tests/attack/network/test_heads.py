@@ -1,5 +1,6 @@
 """Heads of requests without end: refused early, at nobody's cost."""
 
+import signal
 import time
 
 import pytest
@@ -81,6 +82,19 @@ def test_a_connection_that_is_not_used_again_ends_also_after_an_empty_line(short
     begun = time.monotonic()
     assert stranger.answer().startswith(b"HTTP/1.1 200 ")
     assert time.monotonic() - begun < 6
+
+
+def test_a_gateway_that_was_stopped_for_a_while_blames_nobody(short: Gateway) -> None:
+    """S5: the rest of the head came in time, and only the gateway was late."""
+    stranger = Stranger(short)
+    stranger.send(BEGIN)
+    short.process.send_signal(signal.SIGSTOP)
+    try:
+        stranger.send(host_line(short), b"connection: close\r\n\r\n")
+        time.sleep(2.5)
+    finally:
+        short.process.send_signal(signal.SIGCONT)
+    assert stranger.status() == 200
 
 
 def test_400_silent_connections_hold_nobody_up(gateway: Gateway) -> None:

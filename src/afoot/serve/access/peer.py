@@ -37,15 +37,19 @@ def socket_uid(source: Address, destination: Address) -> int | None:
     number = next(_numbers) & 0x7FFF_FFFF
     try:
         places = [socket.inet_pton(family, one[0]).ljust(16, b"\0") for one in (source, destination)]
-        ports = struct.pack("!HH", source[1], destination[1])
-        wanted = _WANTED.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES)
-        body = wanted + ports + places[0] + places[1] + _ANY_COOKIE
         kernel = _kernel()
+    except (OSError, AttributeError):  # no address, or another system, or one that forbids it
+        return None
+    ports = struct.pack("!HH", source[1], destination[1])
+    wanted = _WANTED.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES)
+    body = wanted + ports + places[0] + places[1] + _ANY_COOKIE
+    try:
         kernel.send(_HEAD.pack(_HEAD.size + len(body), _BY_FAMILY, 1, number, 0) + body)
         answer = kernel.recv(4096)  # the kernel has answered when `send` returns
         _, kind, _, of, _ = _HEAD.unpack_from(answer)
-    except (OSError, AttributeError, struct.error):  # another system, or one that forbids it
-        _kernel.cache_clear()  # so that no later question gets the answer to this one
+    except (OSError, struct.error):
+        kernel.close()
+        _kernel.cache_clear()
         return None
     if kind != _BY_FAMILY or of != number or len(answer) < _UID_OFFSET + 4:
         return None

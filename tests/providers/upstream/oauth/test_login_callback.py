@@ -2,12 +2,13 @@
 
 import asyncio
 import socket
+from urllib.parse import urlsplit
 
 import pytest
 
 from afoot.errors import CallerError, ToolError
 from afoot.providers.upstream.oauth import login
-from afoot.providers.upstream.oauth.login import RedirectListener
+from afoot.providers.upstream.oauth.login import MAX_VISITORS, RedirectListener
 from tests.providers.upstream.oauth_server import browse
 
 
@@ -50,6 +51,30 @@ async def test_nobody_is_waited_for_longer_than_that(monkeypatch: pytest.MonkeyP
     async with RedirectListener() as back:
         with pytest.raises(ToolError, match="nobody logged in"):
             await back.wait()
+
+
+@pytest.mark.parametrize(
+    "line", [b"GET http://[ HTTP/1.1", b"GET", b"\xff\xff \xff \xff", b"POST /callback HTTP/1.1"]
+)
+async def test_a_broken_request_is_answered_and_left(line: bytes) -> None:
+    """U7, S5: an address that cannot be read was an error of ours, and its connection stayed."""
+    async with RedirectListener() as back:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(back.redirect).port)
+        writer.write(line + b"\r\n\r\n")
+        assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 404 ")
+        writer.close()
+
+
+async def test_silent_visitors_keep_no_browser_away() -> None:
+    """U7, S5: the oldest of them gives way."""
+    async with RedirectListener() as back:
+        back.expect("s")
+        port = urlsplit(back.redirect).port
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_VISITORS + 8)]
+        assert await visit(f"{back.redirect}?code=good&state=s") == 200
+        assert await asyncio.wait_for(silent[0][0].read(), 5) == b""
+        for _, writer in silent:
+            writer.close()
 
 
 async def test_a_port_can_be_given_and_the_last_one_is_used_again() -> None:

@@ -35,6 +35,7 @@ from afoot.providers.upstream.transport_http import ResponseTooLarge, read_body
 LOGIN_S: Final = 300.0  # for the person to log in
 REQUEST_S: Final = 10.0  # to send a request
 REQUEST_BYTES: Final = 16 * 1024
+MAX_VISITORS: Final = 32  # connections at once
 CALLBACK_PATH: Final = "/callback"
 RESULT_PAGE: Final = (
     "<!doctype html><meta charset=utf-8><title>afoot</title>"
@@ -271,6 +272,7 @@ class RedirectListener:
         self._state = ""
         self._visit: asyncio.Future[AuthorizationResponse] | None = None
         self._server: asyncio.Server | None = None
+        self._visitors: dict[asyncio.StreamWriter, None] = {}
 
     async def __aenter__(self) -> Self:
         self._visit = asyncio.get_running_loop().create_future()
@@ -308,6 +310,16 @@ class RedirectListener:
             raise ToolError.timeout(f"nobody logged in within {LOGIN_S:g} s") from None
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._visitors) >= MAX_VISITORS:
+            next(iter(self._visitors)).transport.abort()  # the oldest; a browser says at once what it wants
+        self._visitors[writer] = None
+        try:
+            await self._answer_visitor(reader, writer)
+        finally:
+            del self._visitors[writer]
+            writer.close()
+
+    async def _answer_visitor(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
             async with asyncio.timeout(REQUEST_S):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -316,14 +328,14 @@ class RedirectListener:
                 lines = f"HTTP/1.1 {status} -\r\n{RESULT_HEADERS}content-length: {len(body)}\r\n\r\n"
                 writer.write(lines.encode() + body)
                 await writer.drain()
-        writer.close()
 
     def _read_callback(self, line: str) -> tuple[int, str]:
         """Accept or refuse a request; returns the status, and the text that the person reads."""
         words = line.split(" ")
-        if len(words) != 3 or words[0] != "GET" or urlsplit(words[1]).path != CALLBACK_PATH:
+        path, _, query = words[1].partition("?") if len(words) == 3 else ("", "", "")
+        if words[0] != "GET" or path != CALLBACK_PATH:
             return 404, "There is nothing here."
-        given = {key: values[0] for key, values in parse_qs(urlsplit(words[1]).query).items()}
+        given = {key: values[0] for key, values in parse_qs(query).items()}
         assert self._visit is not None
         if self._visit.done():
             return 410, "This login was used before. Nothing has changed."
