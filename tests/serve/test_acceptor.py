@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.e2e.access.test_off_loopback import certified
 class Greeter(asyncio.Protocol):
     """Says hello, and ends the connection."""
 
-    replaces = None
+    replaces: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet."""

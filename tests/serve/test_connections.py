@@ -6,6 +6,7 @@ import pytest
 
 from afoot.config.tables import ConnectionSettings
 from afoot.serve import connections as module
+from afoot.serve.access.peer import Address
 from afoot.serve.connections import Connections
 
 HERE = ("127.0.0.1", 1)
@@ -71,8 +72,11 @@ async def test_a_connection_that_is_in_use_never_gives_way() -> None:
 
 async def test_users_of_this_machine_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """S5: one user can have no more than the bound, and takes nothing from another."""
-    users = {6: 1000, 7: 1001}
-    monkeypatch.setattr(module, "socket_uid", lambda remote, local: users[remote[1]])
+
+    def user(remote: Address, local: Address) -> int:
+        return {6: 1000, 7: 1001}[remote[1]]
+
+    monkeypatch.setattr(module, "socket_uid", user)
     connections = bounded(40)
     mine = [connections.admit(Held(waits=False), ("127.0.0.1", 6), HERE) for _ in range(41)]
     assert mine == [True] * 40 + [False]
@@ -81,7 +85,11 @@ async def test_users_of_this_machine_are_counted_apart(monkeypatch: pytest.Monke
 
 async def test_all_peers_together_leave_some_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     """S5."""
-    monkeypatch.setattr(module.resource, "getrlimit", lambda _: (8, 8))
+
+    def eight(kind: int) -> tuple[int, int]:
+        return 8, 8
+
+    monkeypatch.setattr(module.resource, "getrlimit", eight)
     connections = bounded(0)
     silent = Held()
     assert all(admit(connections, silent if n == 3 else Held(waits=False), f"192.0.2.{n}") for n in range(6))

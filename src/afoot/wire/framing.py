@@ -13,6 +13,9 @@ EVENT_STREAM_HEADERS = (
 # The text around a JSON-RPC message that is sent as an event.
 MESSAGE_PREFIX, MESSAGE_SUFFIX = b"event: message\ndata: ", b"\n\n"
 
+RETRY_DIGITS = 9  # of a `retry` that is read; a longer one would be years, and may be no number for Python
+MAX_RETRY_MS = 10**RETRY_DIGITS
+
 
 class ServerSentEvent(Struct, frozen=True):
     """One event of a stream."""
@@ -120,7 +123,7 @@ class EventParser:
         self.last_id = fields.get("id", [self.last_id])[-1]
         retry = fields.get("retry", [""])[-1]
         if retry.isascii() and retry.isdigit():
-            self.retry_ms = int(retry)
+            self.retry_ms = int(retry) if len(retry) <= RETRY_DIGITS else MAX_RETRY_MS
         if "data" not in fields:
             return None
         event, id = fields.get("event", ["message"])[-1], fields.get("id", [""])[-1]

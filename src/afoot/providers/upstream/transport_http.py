@@ -28,6 +28,8 @@ REFUSAL_BYTES: Final = 1024 * 1024  # of a body that only says no
 KEEPALIVE_S: Final = 3.0  # of an idle connection; many servers close theirs after five, and we must be first
 SESSION_HEADER: Final = "mcp-session-id"
 RETRY_S: Final = (1.0, 30.0)  # before a broken stream is resumed, where the server does not say
+MAX_RETRY_AFTER_S: Final = 86_400.0  # a longer Retry-After would be no number that callers can read
+LEAST_RETRY_S: Final = 0.1  # also where the server says 0: it could otherwise keep us busy for ever
 MAX_RESUMES: Final = 5  # attempts in a row to resume the stream of a call
 CLOSE_S: Final = 2.0  # for the DELETE of the session
 REASON_CHARS: Final = 200
@@ -282,7 +284,7 @@ class HttpTransport:
 def _pause(parser: EventParser, failures: int) -> float:
     """Return the seconds before a stream is asked for again: as the server says, or longer each time."""
     if parser.retry_ms is not None and failures <= 1:
-        return parser.retry_ms / 1000
+        return min(max(parser.retry_ms / 1000, LEAST_RETRY_S), RETRY_S[1])
     return min(RETRY_S[0] * 2 ** max(0, failures - 1), RETRY_S[1])
 
 
@@ -407,7 +409,7 @@ def _same_origin_redirect(response: httpx2.Response) -> httpx2.Request | None:
 
 def _retry_after(response: httpx2.Response) -> float | None:
     seconds = response.headers.get("retry-after", "")
-    return float(seconds) if seconds.isascii() and seconds.isdigit() else None
+    return min(float(seconds), MAX_RETRY_AFTER_S) if seconds.isascii() and seconds.isdigit() else None
 
 
 class BearerAuth(httpx2.Auth):
