@@ -29,7 +29,8 @@ KEEPALIVE_S: Final = 3.0  # of an idle connection; many servers close theirs aft
 SESSION_HEADER: Final = "mcp-session-id"
 RETRY_S: Final = (1.0, 30.0)  # before a broken stream is resumed, where the server does not say
 MAX_RETRY_AFTER_S: Final = 86_400.0  # a longer Retry-After would be no number that callers can read
-LEAST_RETRY_S: Final = 0.1  # also where the server says 0: it could otherwise keep us busy for ever
+# Bounds of the pause that a server may ask for: 0 would keep us busy for ever.
+OWN_RETRY_S: Final = (0.1, 300.0)
 MAX_RESUMES: Final = 5  # attempts in a row to resume the stream of a call
 CLOSE_S: Final = 2.0  # for the DELETE of the session
 REASON_CHARS: Final = 200
@@ -284,7 +285,7 @@ class HttpTransport:
 def _pause(parser: EventParser, failures: int) -> float:
     """Return the seconds before a stream is asked for again: as the server says, or longer each time."""
     if parser.retry_ms is not None and failures <= 1:
-        return min(max(parser.retry_ms / 1000, LEAST_RETRY_S), RETRY_S[1])
+        return min(max(parser.retry_ms / 1000, OWN_RETRY_S[0]), OWN_RETRY_S[1])
     return min(RETRY_S[0] * 2 ** max(0, failures - 1), RETRY_S[1])
 
 
@@ -381,11 +382,14 @@ async def read_body(response: httpx2.Response, limit: int) -> bytes:
     """Return the whole body of a response; raises ResponseTooLarge."""
     parts: list[bytes] = []
     size = 0
+    is_packed = "content-encoding" in response.headers
     async for part in response.aiter_bytes():
         parts.append(part)
         size += len(part)
         if size > limit:
             raise ResponseTooLarge
+        if is_packed:
+            await asyncio.sleep(0)  # one read may become 64 MB in small parts, while nothing else runs
     return b"".join(parts)
 
 
