@@ -50,7 +50,7 @@ async def greeting(listener: socket.socket, tls: ssl.SSLContext | None = None) -
 
 
 async def test_many_that_connect_at_once_are_all_accepted() -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with listening() as listener:
         acceptor = Acceptor(listener, None, Greeter, bounds())
         acceptor.start()
@@ -61,7 +61,7 @@ async def test_many_that_connect_at_once_are_all_accepted() -> None:
 
 
 async def test_tls_begins_with_the_first_bytes_and_is_counted_before(tmp_path: Path) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     files = certified(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files["tls_cert"], files["tls_key"])
@@ -79,7 +79,7 @@ async def test_tls_begins_with_the_first_bytes_and_is_counted_before(tmp_path: P
 
 
 async def test_one_who_speaks_no_tls_is_forgotten(tmp_path: Path) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     files = certified(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files["tls_cert"], files["tls_key"])

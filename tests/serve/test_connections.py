@@ -48,7 +48,7 @@ def admit(connections: Connections, held: Held, host: str = "192.0.2.1") -> bool
 
 
 async def test_a_new_connection_takes_the_place_of_the_oldest_that_was_never_used() -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     connections = bounded(3)
     serving, idle, silent = Held(waits=False), Held(unused=False), Held()
     assert all(admit(connections, one) for one in (serving, idle, silent))
@@ -84,7 +84,7 @@ async def test_users_of_this_machine_are_counted_apart(monkeypatch: pytest.Monke
 
 
 async def test_all_peers_together_leave_some_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
 
     def eight(kind: int) -> tuple[int, int]:
         return 8, 8

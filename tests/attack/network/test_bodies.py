@@ -43,7 +43,7 @@ CLOSE = b"connection: close"
 def test_a_body_over_the_bounds_is_refused_and_costs_nobody_anything(
     gateway: Gateway, field: bytes, piece: bytes, status: int
 ) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with Bystander(gateway) as other:
         stranger = Stranger(gateway)
         stranger.send(post(gateway, field))
@@ -63,7 +63,7 @@ def test_a_body_that_nobody_reads_is_not_taken_for_ever(gateway: Gateway) -> Non
 
 
 def test_a_slow_body_is_ended(short: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(short)
     begun = time.monotonic()
     stranger.send(post(short, b"content-length: %d" % len(BODY)))
@@ -74,7 +74,7 @@ def test_a_slow_body_is_ended(short: Gateway) -> None:
 
 
 def test_a_slow_body_behind_its_answer_is_ended(short: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(short)
     begun = time.monotonic()
     stranger.send(b"GET /healthz HTTP/1.1\r\n", host_line(short), b"content-length: 100\r\n\r\n1")
@@ -102,7 +102,7 @@ def test_a_body_that_is_awaited_comes_after_a_word(gateway: Gateway) -> None:
 
 
 def test_a_body_that_will_be_refused_is_not_asked_for(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(gateway)
     stranger.send(post(gateway, b"content-length: 200000000", b"expect: 100-continue", CLOSE))
     assert stranger.socket.recv(4096).startswith(b"HTTP/1.1 413 ")

@@ -27,7 +27,7 @@ MB = 1024 * 1024
 def test_a_head_without_end_is_refused_and_costs_nobody_anything(
     gateway: Gateway, begin: bytes, piece: bytes, total: int
 ) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with Bystander(gateway) as other:
         stranger = Stranger(gateway)
         stranger.send(begin)
@@ -40,7 +40,7 @@ def test_a_head_without_end_is_refused_and_costs_nobody_anything(
 
 
 def test_a_head_within_the_bounds_is_answered(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     fields = b"".join(b"x-%d: %s\r\n" % (number, b"v" * 600) for number in range(97))
     stranger = Stranger(gateway)
     stranger.send(BEGIN, host_line(gateway), b"connection: close\r\n", fields, b"\r\n")
@@ -48,14 +48,14 @@ def test_a_head_within_the_bounds_is_answered(gateway: Gateway) -> None:
 
 
 def test_a_hundred_and_first_header_is_too_much(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(gateway)
     stranger.send(BEGIN, host_line(gateway), b"x: y\r\n" * 100, b"\r\n")
     assert stranger.status() == 431
 
 
 def test_a_head_that_drips_is_ended(short: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(short)
     begun = time.monotonic()
     stranger.send(b"GET /")
@@ -66,7 +66,7 @@ def test_a_head_that_drips_is_ended(short: Gateway) -> None:
 
 
 def test_a_connection_that_says_nothing_ends(short: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(short)
     begun = time.monotonic()
     assert stranger.answer() == b""
@@ -98,14 +98,14 @@ def test_a_gateway_that_was_stopped_for_a_while_blames_nobody(short: Gateway) ->
 
 
 def test_400_silent_connections_hold_nobody_up(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with Bystander(gateway) as other, strangers(gateway, 400):
         time.sleep(1)
     other.check()
 
 
 def test_400_half_heads_hold_nobody_up(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with Bystander(gateway) as other, strangers(gateway, 400) as made:
         for one in made:
             one.send(BEGIN + b"x: " + b"v" * 20_000)
@@ -114,7 +114,7 @@ def test_400_half_heads_hold_nobody_up(gateway: Gateway) -> None:
 
 
 def test_a_new_connection_ends_the_oldest_one_that_is_silent(short: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with strangers(short, 12) as made:
         assert made[0].answer() == b""
         last = made[-1]
@@ -124,7 +124,7 @@ def test_a_new_connection_ends_the_oldest_one_that_is_silent(short: Gateway) -> 
 
 
 def test_a_peer_whose_connections_are_all_in_use_gets_no_more(short: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     half = b"POST /mcp HTTP/1.1\r\n" + host_line(short) + b"content-length: 9\r\n\r\n1"
     with strangers(short, 8) as made:
         for one in made:

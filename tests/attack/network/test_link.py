@@ -46,7 +46,7 @@ def frame(kind: int, size: int) -> bytes:
     ],
 )
 def test_one_who_proved_nothing_can_send_little(gateway: Gateway, begin: bytes, piece: bytes) -> None:
-    """S5, B7."""
+    """S5, B7: the bound holds before the proof."""
     with Bystander(gateway) as other:
         stranger = linked(gateway)
         stranger.send(begin)
@@ -57,7 +57,7 @@ def test_one_who_proved_nothing_can_send_little(gateway: Gateway, begin: bytes, 
 
 
 def test_a_silent_websocket_ends_and_is_not_counted_any_more(gateway: Gateway) -> None:
-    """S5, B7."""
+    """S5, B7: the bound holds before the proof."""
     before = descriptors(gateway)
     strangers = [linked(gateway) for _ in range(32)]
     full = Stranger(gateway)

@@ -34,7 +34,7 @@ BEGIN = b"GET /healthz HTTP/1.1\r\n"
     ],
 )
 def test_a_broken_request_line_is_refused(gateway: Gateway, line: bytes, status: int) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(gateway)
     stranger.send(line, b"\r\nconnection: close\r\n\r\n")
     assert stranger.status() == status
@@ -44,7 +44,7 @@ def test_a_broken_request_line_is_refused(gateway: Gateway, line: bytes, status:
 @pytest.mark.parametrize("method", [b"TRACE", b"PROPFIND", b"PURGE", b"PUT", b"CONNECT", b"DELETE"])
 @pytest.mark.parametrize("path", [b"/healthz", b"/mcp", b"/api/calls", b"/link", b"/"])
 def test_a_method_that_is_not_meant_is_refused(gateway: Gateway, method: bytes, path: bytes) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(gateway)
     stranger.send(b"%s %s HTTP/1.1\r\n" % (method, path), host_line(gateway), CLOSE, b"\r\n\r\n")
     assert 400 <= stranger.status() < 500
@@ -69,14 +69,14 @@ def test_a_method_that_is_not_meant_is_refused(gateway: Gateway, method: bytes, 
     ],
 )
 def test_broken_headers_are_refused(gateway: Gateway, fields: bytes, status: int) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(gateway)
     stranger.send(BEGIN, host_line(gateway), fields, CLOSE, b"\r\n\r\n")
     assert stranger.status() == status
 
 
 def test_an_upgrade_to_an_unknown_protocol_is_answered_without_it(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     upgrade = b"connection: upgrade, close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAoAAA\r\n\r\n"
     stranger = Stranger(gateway)
     stranger.send(BEGIN, host_line(gateway), upgrade)
@@ -84,7 +84,7 @@ def test_an_upgrade_to_an_unknown_protocol_is_answered_without_it(gateway: Gatew
 
 
 def test_http_1_0_is_answered_and_its_connection_ends(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(gateway)
     stranger.send(b"GET /healthz HTTP/1.0\r\n", host_line(gateway), b"connection: keep-alive\r\n\r\n")
     assert stranger.answer().startswith(b"HTTP/1.1 200 ")
@@ -116,7 +116,7 @@ def test_one_who_sent_a_second_request_and_left_has_left(gateway: Gateway) -> No
 
 
 def test_refusals_fill_no_log(gateway: Gateway) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     before = len(gateway.said())
     for _ in range(50):
         stranger = Stranger(gateway)

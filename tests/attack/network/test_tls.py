@@ -57,7 +57,7 @@ def is_answered(gateway: Elsewhere) -> bool:
 
 
 def test_a_head_without_end_is_refused_before_a_token(closed: Elsewhere) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with Bystander(closed) as other:
         stranger = Stranger(closed, trusting(), closed.port)
         stranger.send(BEGIN)
@@ -70,7 +70,7 @@ def test_a_head_without_end_is_refused_before_a_token(closed: Elsewhere) -> None
 
 @pytest.mark.parametrize("first", [b"", b"\x16", b"GET / HTTP/1.1\r\n\r\n", hello()])
 def test_400_handshakes_that_are_not_finished_hold_nobody_up(closed: Elsewhere, first: bytes) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with Bystander(closed) as other, strangers(closed, COUNT, port=closed.port) as made:
         for one in made:
             one.send(first)
@@ -80,7 +80,7 @@ def test_400_handshakes_that_are_not_finished_hold_nobody_up(closed: Elsewhere, 
 
 
 def test_400_connections_that_say_nothing_after_the_handshake_hold_nobody_up(closed: Elsewhere) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with Bystander(closed) as other, strangers(closed, COUNT, trusting(), closed.port):
         assert is_answered(closed)
     other.check()
@@ -89,7 +89,7 @@ def test_400_connections_that_say_nothing_after_the_handshake_hold_nobody_up(clo
 @pytest.mark.parametrize("closed", [{"head_s": 1.0}], ids=["short"], indirect=True)
 @pytest.mark.parametrize("first", [b"", b"\x16", hello()])
 def test_a_handshake_that_is_not_finished_ends(closed: Elsewhere, first: bytes) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     stranger = Stranger(closed, port=closed.port)
     stranger.send(first)
     begun = time.monotonic()

@@ -41,7 +41,7 @@ async def passes_of_others() -> AsyncIterator[list[float]]:
 
 @pytest.mark.parametrize("seconds", ["9" * 400, "9" * 5000])
 async def test_a_retry_after_of_hundreds_of_digits_is_a_day(seconds: str) -> None:
-    """S5, E1."""
+    """S5, E1: a number that callers can read."""
 
     async def answer(asked: Asked, reply: Reply) -> None:
         if not await modern(asked, reply):
@@ -142,7 +142,7 @@ async def test_content_that_is_packed_without_need_is_read() -> None:
 
 @pytest.mark.parametrize("kind", [JSON, "text/event-stream"])
 async def test_an_answer_that_is_nested_100_000_deep_ends_the_call(kind: str) -> None:
-    """S5."""
+    """S5: whatever the server sends."""
 
     async def answer(asked: Asked, reply: Reply) -> None:
         if not await modern(asked, reply):

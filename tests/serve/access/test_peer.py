@@ -30,7 +30,7 @@ def test_a_peer_is_an_address_or_a_network(host: str, peer: str) -> None:
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
 def test_the_kernel_knows_whose_socket_it_is(family: socket.AddressFamily, host: str) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with socket.create_server((host, 0), family=family) as listener:
         there = listener.getsockname()[:2]
         with socket.create_connection(there) as client:

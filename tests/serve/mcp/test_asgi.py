@@ -30,12 +30,12 @@ async def test_a_body_that_comes_byte_by_byte_takes_no_longer_than_its_length() 
 
 @pytest.mark.parametrize("declared", [b"101", b"0101", b"1" + b"0" * 5000])
 def test_a_length_over_the_limit_is_refused_before_the_body_comes(declared: bytes) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     with pytest.raises(Fault, match="max_body_bytes"):
         check_declared_length(declared, 100)
 
 
 @pytest.mark.parametrize("declared", [b"", b"0", b"100", b"0" * 5000 + b"100", b"none"])
 def test_a_length_within_the_limit_is_let_in(declared: bytes) -> None:
-    """S5."""
+    """S5: the bound holds before anybody is known."""
     check_declared_length(declared, 100)
