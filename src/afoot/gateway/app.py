@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from afoot import __version__
 from afoot.bridge.stdio import open_stdio
 from afoot.config import state_folder
+from afoot.config.client_limits import stored_client_limits
 from afoot.config.settings import Settings, home
 from afoot.engine.recovery import recover
 from afoot.errors import CallerError
@@ -122,6 +123,7 @@ async def _serve(plan: ServePlan, started: Started) -> None:
         state = GatewayState(
             gateway.engine, settings, __version__, state_folder.sealing_key(), state_folder.operator_token()
         )
+        state.client_limits = stored_client_limits()
         _keep_secrets(state)
         stop = _Stop(state)
         stop.listen()

@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import Raw, Struct, field, json
 
+from afoot.config.client_limits import ClientLimits
 from afoot.config.settings import Settings
 from afoot.core.call import INSTEAD
 from afoot.core.facts import Answer, Question
@@ -63,6 +64,7 @@ class GatewayState(Struct):
     browser_sessions: BrowserSessions | None = None  # browsers that the operator let in
     token_checks: TokenChecks | None = None  # for others to prove who they are
     started_at: float = 0.0
+    client_limits: ClientLimits = field(default_factory=ClientLimits)  # how long clients wait, by name
 
     def __post_init__(self) -> None:
         self.info = Raw(json.encode({"name": "afoot", "version": self.version}))

@@ -11,6 +11,7 @@ import pytest
 
 from afoot.cli.doctor import checks
 from afoot.cli.doctor.checks import version_fits
+from afoot.config.client_limits import stored_client_limits
 from tests.cli.commands.test_demo import demo
 from tests.cli.conftest import program
 from tests.e2e.gateway import Gateway
@@ -198,3 +199,14 @@ def test_a_clock_that_jumps_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     walls = iter([1000.0, 1005.0])
     monkeypatch.setattr(checks.time, "time", lambda: next(walls))
     assert checks.check_clock().state == "warn"
+
+
+def test_learned_limits_of_clients_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """N2, U2: with their origin; a gateway that has learned nothing says nothing."""
+    monkeypatch.setenv("AFOOT_HOME", str(tmp_path))
+    assert not list(checks.check_client_limits())
+    stored_client_limits().learn_from_cancel("my-agent", "Request timed out", 45.0)
+    stored_client_limits().learn_from_install("codex-mcp-client", 3600.0)
+    [found] = checks.check_client_limits()
+    assert found.state == "ok"
+    assert "my-agent 45 s (by cancel), codex-mcp-client 3600 s (by install)" in found.text

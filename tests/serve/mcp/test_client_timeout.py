@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from afoot.config.settings import Settings
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Report, Run
 from afoot.serve.callers import requests_of
@@ -17,6 +16,7 @@ from afoot.wire.results import CallBudget, Capabilities
 from tests.engine.fake_engine import form, text
 from tests.serve.fake_gateway import (
     YES,
+    Client,
     Tape,
     begin,
     call_request,
@@ -29,6 +29,7 @@ from tests.serve.fake_gateway import (
     site_of,
     wanted,
 )
+from tests.serve.raw_transports import cancelled, older
 
 BRIEF = CallBudget(wait_s=4)  # so that each request is answered within three seconds
 LASTING = Limits(idle_s=None)
@@ -56,12 +57,30 @@ LASTING = Limits(idle_s=None)
         ({}, None, "z" * 100_000, inf),
     ],
 )
-def test_the_nearest_word_on_a_callers_limit_counts(
+@faked
+async def test_the_nearest_word_on_a_callers_limit_counts(
     settings: dict[str, Any], wait_s: float | None, client: str, limit_s: float
 ) -> None:
     """H5: its own, then the settings by its name, then what is known of hosts, then the settings for all."""
-    found = handles.client_timeout(msgspec.convert(settings, Settings), CallBudget(wait_s=wait_s), client)
-    assert found == limit_s
+    async with site_of(nap, settings=settings) as gateway:
+        assert handles.client_timeout(gateway, CallBudget(wait_s=wait_s), client) == limit_s
+
+
+@faked
+async def test_a_client_that_gave_up_once_gets_a_handle_before_that_the_next_time() -> None:
+    """N2, H5: its cancel names a timeout of its SDK; a Stop of its person teaches nothing."""
+    async with site_of(nap) as gateway:
+        client = Client(gateway)
+        client.session.client = "my-agent"
+        client.put(older(1))
+        await asyncio.sleep(6)
+        client.tell(cancelled(1, "AbortError: This operation was aborted"))
+        second = client.put(older(2))
+        await asyncio.sleep(8)
+        client.tell(cancelled(2, "McpError: MCP error -32001: Request timed out"))
+        third = await client.ask(older(3))
+    assert second.ended == [(14, None)]  # not handed over: nothing was learned from the first
+    assert third.ended[0][0] == 14 + 0.75 * 8 and "afoot_call" in third.result["structuredContent"]
 
 
 async def rounds(gateway: Any, most: int = 20, **parts: Any) -> list[Tape]:

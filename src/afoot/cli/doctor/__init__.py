@@ -53,6 +53,7 @@ def run_checks(config: Path | None) -> Iterator[Finding]:
         yield from checks.check_targets(loaded)
     yield from asyncio.run(_run_live_checks(loaded))
     yield from checks.check_host_files()
+    yield from checks.check_client_limits()
     yield from checks.check_extension()
 
 

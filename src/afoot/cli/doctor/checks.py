@@ -227,6 +227,16 @@ def check_host_files() -> Iterator[Finding]:
             yield fail(name, one.problem or f"{where} cannot be read", "mend the file")
 
 
+def check_client_limits() -> Iterator[Finding]:
+    """The limits of clients that were learned here, with their origin."""
+    from afoot.config.client_limits import FILE, stored_client_limits
+
+    learned = stored_client_limits().learned()
+    if learned:
+        texts = [f"{one.client} {one.limit_s:g} s (by {one.by})" for one in learned]
+        yield ok("client limits", f"{', '.join(texts)}; from {home() / FILE}, caller_limits overrides them")
+
+
 def check_extension() -> Iterator[Finding]:
     """The installed copies of the extension against the shipped version, and the connected browsers."""
     from afoot.providers.browser.extension_files import ExtensionCopies, shipped_manifest

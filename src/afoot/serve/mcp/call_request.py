@@ -331,6 +331,11 @@ class CallRequest:
         return self._called_by_handle or self.live.call.is_finished
 
     @property
+    def age_s(self) -> float:
+        """Seconds since this request came."""
+        return self.gateway.engine.clock.now() - self._begun
+
+    @property
     def after(self) -> int | None:
         """The fact behind which a stream that broke goes on; None for a request that is new."""
         return self._after
@@ -683,8 +688,7 @@ class CallRequest:
         return answer_place(asked, self.gateway.engine.policy.console)
 
     def _client_timeout(self) -> float:
-        settings = self.gateway.settings
-        return handles.client_timeout(settings, self.tool_call.budget, self.tool_call.client)
+        return handles.client_timeout(self.gateway, self.tool_call.budget, self.tool_call.client)
 
     async def _leave(self) -> bool:
         """End without an answer: nobody is there any more, or the caller wants none."""

@@ -380,7 +380,7 @@ class Era2025:
             return mcp_2025.result_response(request_id)
         if method == "tools/list":
             asked = mcp_2025.read_list(message)
-            limit_s = handles.client_timeout(self._gateway.settings, asked.meta.budget, self.client)
+            limit_s = handles.client_timeout(self._gateway, asked.meta.budget, self.client)
             found = tools_for_client(self._gateway, self.capabilities)
             if self.version == mcp_2025.LATEST:
                 tools = tools_with_task_support(found)

@@ -238,7 +238,7 @@ def tools_for_caller(gateway: GatewayState, meta: RequestMeta2026 | UnsetType) -
     """The tools for one caller: one that cannot wait also sees the handle tools (H5)."""
     assert not isinstance(meta, UnsetType)  # it was checked before
     client = "" if meta.client is None else meta.client.name
-    limit_s = handles.client_timeout(gateway.settings, meta.budget, client)
+    limit_s = handles.client_timeout(gateway, meta.budget, client)
     can = meta.capabilities if isinstance(meta.capabilities, Capabilities) else Capabilities()
     return handles.tools_for_timeout([tool.definition for tool in tools_for_client(gateway, can)], limit_s)
 

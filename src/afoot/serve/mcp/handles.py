@@ -13,7 +13,6 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct, json
 
-from afoot.config.settings import Settings
 from afoot.core.ports import CallQuery, CallRow
 from afoot.engine.catalog import DETACHED_HINT
 from afoot.engine.live_call import LiveCall
@@ -26,8 +25,6 @@ from afoot.wire.jsonrpc import validation_message
 from afoot.wire.results import CallBudget, Seconds, ToolCall, place_of_answer
 
 TIMEOUT_SHARE = 0.75  # of the caller's limit; the rest is for the way back
-# Hosts whose limit is fixed and not moved by progress, by the name they send; 0 in the settings: none at all.
-KNOWN_TIMEOUTS = {"zed": 60.0, "cline": 60.0, "roo?code": 60.0, "claude-ai": 60.0, "goose*": 300.0}
 # Hosts whose limit stands still while a form of ours is open.
 PAUSED_BY_FORMS = ("codex-mcp-client",)
 CLIENT_NAME_MAX = 100  # characters of a client's name that are looked at
@@ -66,15 +63,11 @@ class _CancelArguments(Struct, forbid_unknown_fields=True):
     reason: str = ""
 
 
-def client_timeout(settings: Settings, budget: CallBudget, client: str) -> float:
+def client_timeout(gateway: GatewayState, budget: CallBudget, client: str) -> float:
     """Seconds that this caller waits for an answer, by its own word or its name; else as long as it takes."""
     if budget.wait_s is not None:
         return budget.wait_s or inf
-    name = client[:CLIENT_NAME_MAX].lower()
-    for pattern, seconds in (*settings.caller_limits.items(), *KNOWN_TIMEOUTS.items()):
-        if fnmatchcase(name, pattern.lower()):
-            return seconds or inf
-    return settings.caller_limit_s or inf
+    return gateway.client_limits.limit_s(gateway.settings, client)
 
 
 def is_paused_by_forms(client: str) -> bool:
@@ -137,7 +130,7 @@ async def _recently_ended(
 ) -> list[CallRow]:
     """The newest of the caller's calls that took long enough to be handed over, and ended lately."""
     rows = await gateway.engine.journal.find(CallQuery(state="finished", caller=caller, limit=200))
-    limit_s = client_timeout(gateway.settings, tool_call.budget, tool_call.client)
+    limit_s = client_timeout(gateway, tool_call.budget, tool_call.client)
     least_s = 0.0 if limit_s == inf else TIMEOUT_SHARE * limit_s
     found = [
         row

@@ -62,6 +62,9 @@ class PendingRequests(Struct, eq=False):
             return True
         request = self.calls.get(request_id)
         if request is not None:
+            self.gateway.client_limits.learn_from_cancel(
+                request.tool_call.client, reason or "", request.age_s
+            )
             request.cancel("caller", reason or CANCELLED)
         return request is not None
 
