@@ -13,7 +13,10 @@ from tests.hosts.sample_files import Sample
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder, and a program at a path that lasts."""
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "AFOOT_CONFIG"):
+    names = (
+        "XDG_CONFIG_HOME CODEX_HOME CLAUDE_CONFIG_DIR GEMINI_CLI_HOME CLINE_MCP_SETTINGS_PATH AFOOT_CONFIG"
+    )
+    for name in names.split():
         monkeypatch.delenv(name, raising=False)
     folder = tmp_path / "home"
     program = folder / "bin" / "afoot"

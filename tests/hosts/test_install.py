@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from afoot.config import jsonc, settings
+from afoot.config.client_limits import stored_client_limits
+from afoot.config.settings import Settings
 from afoot.hosts import install, secrets, undo
 from afoot.hosts import plan as record
+from afoot.hosts.document import HostDocument
 from afoot.hosts.files import FileError
 from afoot.hosts.known_hosts import HOSTS
-from afoot.hosts.plan import InstallRequest
+from afoot.hosts.plan import InstallRequest, masked_diff, secret_values
 from tests.hosts.conftest import placed
 from tests.hosts.install_steps import config_text, installed, read, tables, undone
 from tests.hosts.sample_files import NAMES, SAMPLES, Sample
@@ -130,16 +133,67 @@ def test_an_afoot_that_is_not_ours_is_left(home: Path) -> None:
 
 
 def test_an_entry_of_ours_at_an_old_path_is_brought_up_to_date(home: Path, program: Path) -> None:
-    """U2: what the person added to it stays."""
+    """U2, N2: what the person added to it stays, also a timeout; new options come in."""
+    options = 'startup_timeout_sec = 60\nrequired = true\ndefault_tools_approval_mode = "approve"\n'
     for name, text in {
         "cursor": '{"mcpServers": {"afoot": {"command": "/old/afoot", "args": ["connect"], "note": 1}}}',
-        "codex": '[mcp_servers.afoot]\ncommand = "/old/afoot" # mine\nargs = ["connect"]\nnote = 1\n',
+        "codex": '[mcp_servers.afoot]\ncommand = "/old/afoot" # mine\nargs = ["connect"]\n'
+        "tool_timeout_sec = 900\nnote = 1\n",
     }.items():
         wish = InstallRequest(HOSTS[name], "user", home)
         wish.file.parent.mkdir()
         wish.file.write_text(text)
         installed(wish)
-        assert wish.file.read_text() == text.replace("/old/afoot", str(program))
+        added = options if name == "codex" else ""
+        assert wish.file.read_text() == text.replace("/old/afoot", str(program)) + added
+    assert stored_client_limits().limit_s(Settings(), "codex-mcp-client") == 900
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "options"),
+    [
+        (
+            "codex",
+            "codex-mcp-client",
+            {
+                "startup_timeout_sec": 60,
+                "tool_timeout_sec": 3600,
+                "required": True,
+                "default_tools_approval_mode": "approve",
+            },
+        ),
+        ("gemini", "gemini-cli-mcp-client", {"timeout": 3_600_000}),
+        ("qwen", "qwen-cli-mcp-client-afoot", {"timeout": 3_600_000}),
+        ("cline", "@cline/core", {"timeout": 3600}),
+        ("cursor", "cursor-vscode", {}),
+    ],
+)
+def test_hosts_get_long_timeouts_and_the_gateway_is_told(
+    name: str, client: str, options: dict[str, object], home: Path
+) -> None:
+    """N2, U2: in the host's own units; undo takes both back, to the byte."""
+    wish = InstallRequest(HOSTS[name], "user", home)
+    text = "[other]\na = 1 # mine\n" if name == "codex" else '{"other": 1}\n'
+    wish.file.parent.mkdir(parents=True)
+    wish.file.write_text(text)
+    known_s = stored_client_limits().limit_s(Settings(), client)
+    plan = installed(wish)
+    ours = read(wish)[wish.host.key]["afoot"]
+    assert {key: value for key, value in ours.items() if key not in ("command", "args")} == options
+    assert stored_client_limits().limit_s(Settings(), client) == (3600 if options else known_s)
+    assert ("trust" in " ".join(plan.notes)) == (name == "gemini")
+    undone(wish)
+    assert wish.file.read_text() == text
+    assert stored_client_limits().limit_s(Settings(), client) == known_s
+
+
+def test_the_state_folder_of_the_entry_is_shown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U2, N2: it is no secret, and commands in another folder would see none of the host's calls."""
+    monkeypatch.setenv("AFOOT_HOME", str(home / "state"))
+    wish = InstallRequest(HOSTS["gemini"], "user", home)
+    plan = install.plan_install(wish)
+    servers = HostDocument(wish.host, wish.file, plan.change.after or "").servers().values()
+    assert f'"AFOOT_HOME": "{home / "state"}"' in masked_diff(plan.change, secret_values(plan, servers))
 
 
 def test_a_server_that_two_hosts_have_is_adopted_once(home: Path) -> None:

@@ -17,6 +17,8 @@ FILES = {
     "zed": (".config/zed/settings.json", ".zed/settings.json"),
     "codex": (".codex/config.toml", ".codex/config.toml"),
     "gemini": (".gemini/settings.json", ".gemini/settings.json"),
+    "qwen": (".qwen/settings.json", ".qwen/settings.json"),
+    "cline": (".cline/data/settings/cline_mcp_settings.json", None),
 }
 
 
@@ -36,11 +38,12 @@ def test_variables_that_hosts_honour_are_honoured(home: Path, monkeypatch: pytes
     monkeypatch.setenv("CODEX_HOME", "/c")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/d")
     monkeypatch.setenv("GEMINI_CLI_HOME", "/g")
+    monkeypatch.setenv("CLINE_MCP_SETTINGS_PATH", "/l/mcp.json")
     found = {name: str(host.user()) for name, host in HOSTS.items()}
     assert found["claude-desktop"] == "/x/Claude/claude_desktop_config.json"
     assert found["vscode"] == "/x/Code/User/mcp.json" and found["zed"] == "/x/zed/settings.json"
     assert found["codex"] == "/c/config.toml" and found["claude-code"] == "/d/.claude.json"
-    assert found["gemini"] == "/g/.gemini/settings.json"
+    assert found["gemini"] == "/g/.gemini/settings.json" and found["cline"] == "/l/mcp.json"
     assert found["cursor"] == str(home / ".cursor/mcp.json")
 
 

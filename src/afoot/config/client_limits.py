@@ -21,8 +21,9 @@ from afoot.errors import CallerError
 
 log = logging.getLogger("afoot")
 
-# Hosts whose limit is not moved by progress, by the name they send; 0: none. Measured with a fake model or read in
-# their sources, 2026-11. `mcp`, the default name of the Python SDK, is not here: many programs with many limits use it.
+# Hosts whose limit is not moved by progress, by the name they send; 0: none. Measured with a fake model, or
+# read in their sources, 2026-11. `mcp`, the default name of the Python SDK, is not here: many programs with
+# many limits have it.
 KNOWN_LIMITS = {
     "codex-mcp-client": 300.0,
     "gemini-cli-mcp-client*": 600.0,
@@ -44,7 +45,8 @@ MAX_LEARNED = 100
 FILE = "client_limits.json"
 # The TypeScript SDK, Rust's and Python's. A person's Stop has another reason, or none.
 _TIMEOUT_REASON = re.compile(
-    r"\brequest timed out\b|^request timeout\b|^timed out after [0-9.]+ ?s|\bmaximum total timeout exceeded\b",
+    r"\brequest timed out\b|^request timeout\b|^timed out after [0-9.]+ ?s"
+    r"|\bmaximum total timeout exceeded\b",
     re.IGNORECASE,
 )
 
@@ -88,7 +90,7 @@ class ClientLimits:
         return max(found, key=lambda one: one.at, default=None)
 
     def learn_from_cancel(self, client: str, reason: str, waited_s: float) -> None:
-        """Learn from a cancel of a request that was open for so long, if its reason is the client's timeout."""
+        """Learn from a cancel after `waited_s`, if its reason is the client's timeout."""
         name = _short(client)
         if name in SHARED_NAMES or waited_s < MIN_LEARNED_S or not is_timeout_reason(reason):
             return

@@ -122,7 +122,10 @@ class HostDocument(Struct, frozen=True):
 
 
 def afoot_entry(host: Host, config: Path | None = None) -> dict[str, object]:
-    """The entry with which a host starts `afoot connect`; it passes on AFOOT_HOME and AFOOT_CONFIG."""
+    """The entry with which a host starts `afoot connect`; it passes on AFOOT_HOME and AFOOT_CONFIG.
+
+    A host with options of its own gets those too.
+    """
     command, *args = own_command_words()
     found: dict[str, object] = {"type": host.type} if host.type else {}
     found |= {"command": command, "args": [*args, "connect"]}
@@ -131,7 +134,7 @@ def afoot_entry(host: Host, config: Path | None = None) -> dict[str, object]:
         "AFOOT_CONFIG": str(config) if config else os.environ.get("AFOOT_CONFIG"),
     }
     variables = {key: str(Path(value).absolute()) for key, value in named.items() if value}
-    return found | ({"env": variables} if variables else {})
+    return found | host.options | ({"env": variables} if variables else {})
 
 
 def own_command_words() -> list[str]:

@@ -101,15 +101,19 @@ def reinsert(text: str, path: tuple[str, ...], key: str, taken: RemovedText) -> 
 
 
 def replace_value(text: str, path: tuple[str, ...], key: str, value: object) -> str:
-    """The text with another value for a key; raises EditError if the key is not a statement of its own."""
+    """The text with another value for a key; a new key goes behind the others of its table.
+
+    Raises EditError if the key is not a statement of its own, or a new one has no table with a header.
+    """
     read(text)
     whole = (*path, key)
-    for one in parse_statements(text):
+    every = parse_statements(text)
+    for one in every:
         if one.path == whole and one.value is not None:
             end = _value_end(text, one.value)
             changed = f"{text[: one.value]} {toml_literal(value)}{text[end:]}"
             return _verify(changed, text, whole, value)
-    raise EditError(f"{'.'.join(whole)} is not written as a key of its own")
+    return _verify(_with_new_key(text, every, path, key, value), text, whole, value)
 
 
 def is_separate_table(text: str, path: tuple[str, ...], key: str) -> bool:
@@ -138,6 +142,27 @@ def toml_literal(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(toml_literal, value))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _with_new_key(
+    text: str, every: list[TomlStatement], path: tuple[str, ...], key: str, value: object
+) -> str:
+    """The text with one more key, behind the last statement of its table; raises EditError."""
+    last: TomlStatement | None = None
+    for one in every:
+        if last is None and one.value is None and one.path == path:
+            last = one
+        elif last is not None and one.value is None:
+            break
+        elif last is not None:
+            last = one
+    if last is None:
+        raise EditError(f"{'.'.join((*path, key))} is not written as a key of its own")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    line = f"{toml_key(key)} = {toml_literal(value)}"
+    if text[: last.end].endswith("\n"):
+        return f"{text[: last.end]}{line}{newline}{text[last.end :]}"
+    return f"{text}{newline}{line}"
 
 
 def _skip_blanks(text: str, at: int) -> int:

@@ -180,10 +180,12 @@ def plan_install(request: InstallRequest, *, is_adopting: bool = False) -> Insta
         plan.notes.append(
             f"{request.file.name} is a project's: others who use it need afoot at the same path"
         )
+    plan.notes += request.host.notes
     document = _with_entry(document, wanted)
     if is_adopting:
         document = _Adoption(plan, request).run(document)
     plan.change = FileChange(request.file, before, document.text)
+    plan.limit_s = request.host.call_limit_s(document.servers().get(ENTRY_NAME))
     _record_way_back(plan)
     return plan
 
@@ -209,7 +211,9 @@ def _with_entry(document: HostDocument, wanted: dict[str, object]) -> HostDocume
     env = found.get("env")
     known = {**env} if isinstance(env, dict) else {}
     values = {**wanted, "env": {**known, **_env_of(wanted)}} if _env_of(wanted) else wanted
-    changed = {key: value for key, value in values.items() if found.get(key) != value and key != "type"}
+    # A person may have chosen other options than ours.
+    chosen = {"type", *(key for key in document.host.options if key in found)}
+    changed = {key: value for key, value in values.items() if found.get(key) != value and key not in chosen}
     return document.updated(ENTRY_NAME, changed) if changed else document
 
 

@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from afoot.errors import UnknownName
 
+LONG_S = 3600.0  # the timeout of a call that is written where a host has one; the most that Cline accepts
+START_S = 60.0  # a gateway that loads many tools is slow
+
 
 class Host(Struct, frozen=True):
     """A program that starts MCP servers."""
@@ -25,12 +28,22 @@ class Host(Struct, frozen=True):
     expands: str = ""
     timeout_in_s: float = 0.0  # the unit of its `timeout` in seconds; 0: it has none
     after_undo: str = ""  # the next step after an undo; empty: the same as `restart`
+    # Keys of our entry besides the command: timeouts, whether the host waits for afoot and asks itself.
+    options: dict[str, object] = {}
+    timeout_key: str = "timeout"  # of a call, in our entry
+    client: str = ""  # the name that it sends, as a pattern; empty: it has no timeout in its file
+    notes: tuple[str, ...] = ()  # for the person who installs
 
     def file(self, scope: str, folder: Path) -> Path | None:
         """The file with the servers of a scope; None if the host has none."""
         if scope == "user":
             return self.user()
         return folder / self.project if self.project else None
+
+    def call_limit_s(self, entry: object) -> float | None:
+        """How long the host waits for a call, by our entry; None if that does not say."""
+        value = entry.get(self.timeout_key) if self.client and isinstance(entry, dict) else None
+        return value * (self.timeout_in_s or 1.0) if isinstance(value, int | float) and value > 0 else None
 
 
 def find_host(name: str) -> Host:
@@ -69,6 +82,11 @@ def _gemini() -> Path:
     return Path(os.environ.get("GEMINI_CLI_HOME") or home()) / ".gemini" / "settings.json"
 
 
+def _cline() -> Path:
+    named = os.environ.get("CLINE_MCP_SETTINGS_PATH")
+    return Path(named) if named else home() / ".cline" / "data" / "settings" / "cline_mcp_settings.json"
+
+
 def _zed() -> Path:
     folder = home() / ".config" if sys.platform == "darwin" else _config_folder()
     return folder / "zed" / "settings.json"
@@ -104,10 +122,33 @@ _HOSTS = (
     Host(
         "codex", "Codex", "mcp_servers", "start a new session of Codex; /mcp lists its servers",
         user=_codex, project=".codex/config.toml", is_toml=True,
+        client="codex-mcp-client", timeout_key="tool_timeout_sec",
+        options={
+            "startup_timeout_sec": round(START_S), "tool_timeout_sec": round(LONG_S),
+            "required": True, "default_tools_approval_mode": "approve",
+        },
+        notes=(
+            "Codex does not ask before it calls afoot's tools (default_tools_approval_mode); afoot asks about"
+            " dangerous ones",
+            "Codex does not start without afoot (required); remove that key if it should",
+        ),
     ),
     Host(
         "gemini", "Gemini CLI", "mcpServers", "start Gemini CLI anew; /mcp lists its servers",
         user=_gemini, project=".gemini/settings.json", expands="shell", timeout_in_s=0.001,
+        client="gemini-cli-mcp-client*", options={"timeout": round(LONG_S * 1000)},
+        notes=(
+            "Gemini CLI starts MCP servers only in trusted folders; `/permissions trust` in it trusts one",
+        ),
+    ),
+    Host(
+        "qwen", "Qwen Code", "mcpServers", "start Qwen Code anew; /mcp lists its servers",
+        user=lambda: home() / ".qwen" / "settings.json", project=".qwen/settings.json", expands="shell",
+        timeout_in_s=0.001, client="qwen-cli-mcp-client*", options={"timeout": round(LONG_S * 1000)},
+    ),
+    Host(
+        "cline", "Cline", "mcpServers", "start a new session of Cline; `cline mcp` lists its servers",
+        user=_cline, timeout_in_s=1.0, client="@cline/core", options={"timeout": round(LONG_S)},
     ),
 )  # fmt: skip
 HOSTS = {host.name: host for host in _HOSTS}

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from afoot.config.client_limits import stored_client_limits
 from afoot.config.settings import home
 from afoot.errors import CallerError
 from afoot.hosts import files, secrets
@@ -29,6 +30,7 @@ _NAMED_SECRET = re.compile(
     re.IGNORECASE,
 )
 _URL_PASSWORD = re.compile(r"(://[^\s:/@\"']+:)[^\s@/\"']+(?=@)")
+OWN_VARIABLES = ("AFOOT_HOME", "AFOOT_CONFIG")  # of our entry: folders and files, which are no secrets
 _SECRET_TABLES = ("env", "headers", "http_headers", "oauth", "auth")
 
 
@@ -113,6 +115,7 @@ class InstallPlan(Struct):
     left: dict[str, str] = {}  # the reason for each server that stays with its host
     notes: list[str] = []
     backups: list[Path] = []
+    limit_s: float | None = None  # how long the host waits for a call from now on
 
     def changes(self) -> list[FileChange]:
         """The files that change."""
@@ -134,6 +137,8 @@ class InstallPlan(Struct):
         if self.record is not None and backup is not None and not self.record.backup:
             self.record.backup = str(backup)
             write_record(self.change.file, self.record)
+        if self.limit_s is not None:
+            stored_client_limits().learn_from_install(self.host.client, self.limit_s)
 
     def apply_undo(self) -> None:
         """Write an undo. The host's file comes first: from then on all its servers work as before."""
@@ -144,6 +149,8 @@ class InstallPlan(Struct):
         secrets.update({}, self.removed)
         if self.previous is not None:
             write_record(self.change.file, None)
+        if self.host.client and not any(one.host == self.host.name for one in read_records().values()):
+            stored_client_limits().forget_install(self.host.client)
 
     def _write_change(self, change: FileChange) -> Path | None:
         if change.after is None:
@@ -213,7 +220,8 @@ def secret_values(plan: InstallPlan, servers: Iterable[object]) -> set[str]:
     found = {*secrets.read_all().values(), *plan.added.values()}
     for server in servers:
         inside = [server.get(key) for key in _SECRET_TABLES] if isinstance(server, dict) else []
-        found |= {str(one) for inner in inside if isinstance(inner, dict) for one in inner.values()}
+        tables = [inner for inner in inside if isinstance(inner, dict)]
+        found |= {str(one) for table in tables for key, one in table.items() if key not in OWN_VARIABLES}
     return {one for one in found if not re.fullmatch(r"\$\{[^}]*\}", one)}
 
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import program
 from tests.hosts.sample_files import SAMPLES
 
 CURSOR = next(sample for sample in SAMPLES if sample.host == "cursor")
-HOSTS = ["claude-code", "claude-desktop", "cursor", "vscode", "windsurf", "zed", "codex", "gemini"]
+HOSTS = "claude-code claude-desktop cursor vscode windsurf zed codex gemini qwen cline".split()
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def install(
     """Add afoot to a host. Without HOST, list all hosts.
 
     Args:
-        host: claude-code, claude-desktop, cursor, vscode, windsurf, zed, codex or gemini
+        host: claude-code, claude-desktop, cursor, vscode, windsurf, zed, codex, gemini, qwen or cline
     """
     from afoot.hosts.install import plan_install
     from afoot.hosts.known_hosts import find_host
@@ -162,7 +162,18 @@ def _result_lines(plan: "InstallPlan", options: InstallOptions) -> list[str]:
     if options.dry_run:
         return [*lines, "dry run: nothing was written"]
     done = "out of" if options.undo else "in"
-    return [*lines, f"afoot is {done} {plan.change.file}", f"next: {_next_step(plan, options)}"]
+    lines.append(f"afoot is {done} {plan.change.file}")
+    if not options.undo:
+        lines.append(_state_folder_line())
+    return [*lines, f"next: {_next_step(plan, options)}"]
+
+
+def _state_folder_line() -> str:
+    """The state folder of the host's gateway: commands in another folder would not see its calls."""
+    from afoot.config.settings import home
+
+    named = "AFOOT_HOME, in the entry" if os.environ.get("AFOOT_HOME") else "AFOOT_HOME is not set"
+    return f"state folder: {home().absolute()} ({named})"
 
 
 def _next_step(plan: "InstallPlan", options: InstallOptions) -> str:
@@ -179,6 +190,8 @@ def _moved_line(name: str, server: str, options: InstallOptions) -> str:
 def _print_json(plan: "InstallPlan", difference: str, options: InstallOptions) -> None:
     import msgspec
 
+    from afoot.config.settings import home
+
     result = {
         "host": plan.host.name,
         "scope": plan.scope,
@@ -189,6 +202,7 @@ def _print_json(plan: "InstallPlan", difference: str, options: InstallOptions) -
         "left": plan.left,
         "notes": plan.notes,
         "copies": [str(path) for path in plan.backups],
+        "state_folder": str(home().absolute()),
         "restart": _next_step(plan, options) if plan.changes() else "",
         "difference": difference,
     }
