@@ -41,6 +41,11 @@ class GatewayFinder(Struct, frozen=True):
     name: str
     at: str = ""
     config: Path | None = None
+    version: str = ""  # of this program, and of a gateway that it starts
+
+    def is_cold(self) -> bool:
+        """Whether no gateway of this state folder runs, so that one must be started first."""
+        return state_folder.running_gateway() is None
 
     async def find(self) -> GatewayConnection | None:
         """Connect to the gateway that runs, if one does; raises NoGateway if it refuses this bridge."""
@@ -136,6 +141,12 @@ class PersistentConnection:
         while self.connection is None:
             await self._connected.wait()
         return self.connection
+
+    async def wait_for(self, seconds: float) -> None:
+        """Wait until there is a connection, but no longer than this."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.wait()
 
     def drop(self, connection: GatewayConnection) -> None:
         """Drop a connection on which nobody answers any more."""

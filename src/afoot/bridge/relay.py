@@ -17,6 +17,7 @@ from afoot.bridge.http import BrokenConnection, GatewayResponse, Unreachable
 from afoot.bridge.pending import BridgeRequest
 from afoot.bridge.session_2025 import BridgeSession2025
 from afoot.bridge.stdio import LineTooLong, read_line
+from afoot.bridge.welcome import keep_welcome, known_welcome
 from afoot.errors import CallerError
 from afoot.wire import jsonrpc, mcp_2025, mcp_2026
 from afoot.wire.jsonrpc import ENVELOPE_DECODER, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
@@ -28,6 +29,7 @@ LISTEN = "subscriptions/listen"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 PARTING_S = 1.0  # how long calls may continue after the end of the input
 MAX_TRIES = 4
+CONNECT_S = 0.05  # how long `initialize` waits for the connection to a gateway that seems to run
 Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -46,20 +48,34 @@ class Relay:
         self._open: dict[Id, BridgeRequest] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._left = asyncio.Event()  # set when the client has closed its end
+        self._finder = finder
 
     async def run(self, stop: asyncio.Event) -> None:
         """Carry messages until the client closes its end, or until `stop`; raises CallerError."""
         ends = [asyncio.create_task(wait()) for wait in (stop.wait, self._left.wait)]
-        reading = asyncio.create_task(self._read())
+        first_gateway = asyncio.create_task(self._gateway.get())
+        reading = asyncio.create_task(self._read(first_gateway))
         await asyncio.wait([reading, *ends], return_when=asyncio.FIRST_COMPLETED)
-        for task in ends:
+        for task in (*ends, first_gateway):
             task.cancel()
         await self._close(is_patient=reading.done() and not self._left.is_set())
         if not reading.cancel():
             await reading
 
-    async def _read(self) -> None:
-        await self._gateway.get()  # fails at once if there is no gateway and none can be started
+    async def _read(self, first_gateway: "asyncio.Task[GatewayConnection]") -> None:
+        """Read until the input ends; raises CallerError if there is no gateway and none can be started.
+
+        Reading does not wait for the first gateway: a host wants the answer to `initialize` at once.
+        """
+        lines = asyncio.create_task(self._read_lines())
+        try:
+            await asyncio.wait([lines, first_gateway], return_when=asyncio.FIRST_COMPLETED)
+            await first_gateway  # requests of an input that has ended wait for it too
+            await lines
+        finally:
+            lines.cancel()
+
+    async def _read_lines(self) -> None:
         while True:
             try:
                 text = await read_line(self._reader)
@@ -82,9 +98,12 @@ class Relay:
         except Fault as fault:
             await self._write([error_response(fault)])
             return
-        self._open[pending.id] = pending
         if not pending.modern:
             self._session.remember(text, message)
+        if pending.method == "initialize" and (welcome := await self._welcome_without_gateway(message)):
+            await self._write([welcome])
+            return
+        self._open[pending.id] = pending
         pending.task = self._spawn(self._answer(pending))
         pending.task.add_done_callback(lambda _: self._open.pop(pending.id))
         if pending.method == "initialize":  # clients may send the next line before its answer
@@ -108,6 +127,22 @@ class Relay:
             fault.id = message.id
             raise
         return self._modern
+
+    async def _welcome_without_gateway(self, message: Envelope) -> bytes | None:
+        """The answer to `initialize` if no gateway can be reached at once; None if one can be asked."""
+        assert isinstance(message.id, int | str)
+        if self._finder.at:
+            return None
+        if not self._finder.is_cold():  # its process lives, or one that has its number after a crash
+            await self._gateway.wait_for(CONNECT_S)
+        if self._gateway.connection is not None:
+            return None
+        try:
+            hello = mcp_2025.read_initialize(message)
+        except Fault:
+            return None  # the gateway says what is wrong with it
+        self._session.open_without_gateway(hello.version)
+        return known_welcome(message.id, hello, self._finder.config, self._finder.version)
 
     def _take_notification(self, text: bytes, message: Envelope) -> None:
         """Handle a notification, or the answer to a question; neither is answered."""
@@ -191,6 +226,7 @@ class Relay:
                 shown = self._questions.show(shown, session, pending.id)
             if pending.method == "initialize" and pending.last is not None and pending.last.result:
                 self._session.accept(answer, pending.last.result)
+                self._keep_welcome()
                 self._restart_session_stream()
             await self._write(shown)
 
@@ -214,7 +250,13 @@ class Relay:
         """Open the client's session at a new gateway; raises Unreachable, BrokenConnection."""
         if self._session.is_open:
             self._spawn(self._write(await self._session.renew(connection)))
+            self._keep_welcome()
             self._restart_session_stream()
+
+    def _keep_welcome(self) -> None:
+        if not self._finder.at:
+            finder = self._finder
+            keep_welcome(self._session.welcome, self._session.version, finder.config, finder.version)
 
     async def _renew(self, connection: GatewayConnection, old: str) -> None:
         """Open a session again that the gateway has forgotten, unless another request has done so."""

@@ -23,6 +23,8 @@ class BridgeSession2025:
         self.id = ""
         self.version = mcp_2025.LATEST
         self.is_open = False
+        self.welcome = Raw()  # the last gateway's answer to `initialize`
+        self._is_first = False  # no gateway has answered this client yet
         self._initialize_params = Raw()
         self._remembered: dict[tuple[str, bytes], bytes] = {}
         self._number = 0
@@ -37,6 +39,12 @@ class BridgeSession2025:
         elif method == "resources/unsubscribe":
             self._remembered.pop(("resources/subscribe", params), None)
 
+    def open_without_gateway(self, version: str) -> None:
+        """Count as open: the next gateway gets the client's `initialize`, and the client has its answer."""
+        self.version = version
+        self.is_open = True
+        self._is_first = True
+
     def accept(self, answer: GatewayResponse, result: Raw) -> list[bytes]:
         """Take the gateway's answer to `initialize`.
 
@@ -44,6 +52,7 @@ class BridgeSession2025:
         """
         self.id = answer.headers.get("mcp-session-id", self.id)
         self.is_open = bool(self.id)
+        self.welcome = Raw(bytes(result))
         welcome = json.decode(result, type=_InitializeResult)
         self.version = welcome.protocolVersion
         kinds = [kind for kind, raw in welcome.capabilities.items() if b'"listChanged":true' in bytes(raw)]
@@ -69,7 +78,7 @@ class BridgeSession2025:
     async def renew(self, connection: GatewayConnection) -> list[bytes]:
         """Open the session again, unseen by the client.
 
-        Returns a notification for each list that may have changed.
+        Returns a notification for each list that may have changed since another gateway answered.
         """
         self.id = ""
         changes = list[bytes]()
@@ -90,4 +99,6 @@ class BridgeSession2025:
             raise BrokenConnection("it opens no session")
         for line in (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', *self._remembered.values()):
             (await self.post(connection, line)).close()
-        return changes
+        was_first = self._is_first
+        self._is_first = False
+        return [] if was_first else changes

@@ -85,9 +85,29 @@ COMMANDS = {
 
 def main() -> None:
     """Run the command that was typed and exit with its code."""
+    if sys.argv[1:] == ["connect"] and None not in (sys.stdin, sys.stdout, sys.stderr):
+        sys.exit(_connect())
     from afoot.cli.client import run_command
 
     sys.exit(run_command(_run, sys.argv[1:]))
+
+
+def _connect() -> int:
+    """Run `afoot connect` as a host's entry has it, without the parser of the command line.
+
+    A host waits for the first answer, and the parser's imports take about as long as all others together.
+    """
+    from afoot import __version__
+    from afoot.bridge.process import run_bridge
+    from afoot.errors import CallerError
+
+    try:
+        run_bridge(None, "", __version__)
+    except CallerError as error:
+        from afoot.cli.client import LOST, CliError, print_error
+
+        return print_error(CliError(LOST, str(error)), ["connect"])
+    return 0
 
 
 def _run(words: list[str]) -> int:

@@ -55,9 +55,9 @@ def run_command(run: Callable[[list[str]], int], words: list[str]) -> int:
         sys.stdout.flush()
         return code
     except CliError as error:
-        return _print_error(error, words)
+        return print_error(error, words)
     except AfootError as error:
-        return _print_error(CliError(USAGE, str(error)), words)
+        return print_error(CliError(USAGE, str(error)), words)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -206,7 +206,8 @@ def _open_missing_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _print_error(error: CliError, words: list[str]) -> int:
+def print_error(error: CliError, words: list[str]) -> int:
+    """Print an error as one line, with --json also as JSON; returns its exit code."""
     if error.message:
         from afoot.cli.terminal.text import clean
 

@@ -4,7 +4,6 @@
 """
 
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,44 +84,15 @@ def connect(
     at: Annotated[str, Parameter(help="the gateway's URL; default: the gateway on this machine")] = "",
 ) -> int:
     """Bridge stdin and stdout to the running gateway. Starts a gateway if none runs."""
-    import asyncio  # only `connect` needs it: `install` starts faster without
-
+    from afoot import __version__
+    from afoot.bridge.process import run_bridge
     from afoot.errors import CallerError
 
     try:
-        asyncio.run(_bridge(config, at or os.environ.get("AFOOT_URL", "")))
+        run_bridge(config, at, __version__)
     except CallerError as error:
         raise CliError(LOST, str(error)) from None
     return 0
-
-
-async def _bridge(config: Path | None, at: str) -> None:
-    import asyncio
-
-    from afoot.bridge.discovery import GatewayFinder
-    from afoot.bridge.relay import Relay
-    from afoot.bridge.stdio import open_stdio
-
-    limit = _max_line_bytes(config)
-    wire = await open_stdio(limit)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    try:
-        await Relay(GatewayFinder(f"connect-{os.urandom(16).hex()}", at, config), wire, limit).run(stop)
-    finally:
-        wire[1].close()  # a thread that copies it to a file ends only then
-        await asyncio.sleep(0)
-
-
-def _max_line_bytes(config: Path | None) -> int:
-    """The longest input line. An invalid config is reported later, if a gateway must be started."""
-    from afoot.config.settings import ConfigError, Settings, load_settings
-
-    try:
-        return load_settings(config, upward=False).settings.max_body_bytes
-    except ConfigError:
-        return Settings().max_body_bytes
 
 
 def _difference(plan: "InstallPlan", request: "InstallRequest") -> str:
