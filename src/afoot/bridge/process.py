@@ -1,4 +1,4 @@
-"""`run_bridge` is the process of `afoot connect`: a relay between this process's stdin and stdout and the gateway.
+"""`run_bridge` is the process of `afoot connect`: it relays between stdin, stdout and the gateway.
 
 Hosts wait for its first answer, so nothing is imported here that a bridge does not need.
 """

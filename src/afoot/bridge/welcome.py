@@ -1,8 +1,8 @@
 """`known_welcome` answers `initialize` for a gateway that is still starting, as that gateway would (H1, N2).
 
-Hosts wait for this answer: Codex about a second, then it goes on without the server. The last gateway's answer
-is kept in `welcome.json` of the state folder, for each config and protocol version. Without one, everything is
-declared that a gateway can have, as a gateway does for servers that it has not opened yet.
+Hosts wait for this answer: Codex about a second, then it goes on without the server. The last gateway's
+answer is kept in `welcome.json` of the state folder, for each config and protocol version. Without one,
+everything is declared that a gateway can have, as a gateway does for servers that it has not opened yet.
 """
 
 import logging

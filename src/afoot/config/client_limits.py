@@ -43,7 +43,8 @@ MIN_LEARNED_S = 5.0  # shorter is the timeout of one call, and no limit of a hos
 LEARNED_FOR_S = 30 * 86_400.0  # after this the client may have become another
 MAX_LEARNED = 100
 FILE = "client_limits.json"
-# The TypeScript SDK, Rust's and Python's. A person's Stop has another reason, or none.
+# The TypeScript SDK, Rust's and Python's. A person's Stop has another reason, or none. Codex gives the same
+# reason for both ("MCP response future dropped"), so that only `afoot install` can teach its limit.
 _TIMEOUT_REASON = re.compile(
     r"\brequest timed out\b|^request timeout\b|^timed out after [0-9.]+ ?s"
     r"|\bmaximum total timeout exceeded\b",
@@ -103,6 +104,8 @@ class ClientLimits:
     def learn_from_install(self, pattern: str, limit_s: float) -> None:
         """Learn the timeout that `afoot install` has written for a host; raises CallerError."""
         name = pattern.lower()
+        if any((one.client, one.limit_s, one.by) == (name, limit_s, "install") for one in self.learned()):
+            return
         self._replace(name, "install", [LearnedLimit(name, limit_s, self._now(), "install")])
 
     def forget_install(self, pattern: str) -> None:

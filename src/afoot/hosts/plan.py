@@ -123,8 +123,12 @@ class InstallPlan(Struct):
 
     def apply_install(self) -> None:
         """Write an installation. The host's file comes last: until then all its servers work as before."""
-        if not self.changes():
-            return
+        if self.changes():
+            self._write_install()
+        if self.limit_s is not None:  # also where a person has changed it since
+            stored_client_limits().learn_from_install(self.host.client, self.limit_s)
+
+    def _write_install(self) -> None:
         secrets.update(self.added)
         write_record(self.change.file, self.record)
         try:
@@ -137,8 +141,6 @@ class InstallPlan(Struct):
         if self.record is not None and backup is not None and not self.record.backup:
             self.record.backup = str(backup)
             write_record(self.change.file, self.record)
-        if self.limit_s is not None:
-            stored_client_limits().learn_from_install(self.host.client, self.limit_s)
 
     def apply_undo(self) -> None:
         """Write an undo. The host's file comes first: from then on all its servers work as before."""
