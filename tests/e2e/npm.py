@@ -15,7 +15,8 @@ BROWSERS: Final = ("chromium", "google-chrome")
 
 def package(name: str) -> Path:
     """A package's folder; it must be there, in the version that was asked for."""
-    wanted = json.loads((ROOT / "package.json").read_text())["devDependencies"][name]
+    named = json.loads((ROOT / "package.json").read_text())
+    wanted = (named["devDependencies"] | named["optionalDependencies"])[name]
     file = modules() / name / "package.json"
     found = json.loads(file.read_text())["version"] if file.is_file() else "missing"
     if found != wanted:
