@@ -31,6 +31,11 @@ LISTED_EXTENSIONS = Raw(b'{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html
 
 USER_REJECTED = -1  # the code in the specification's own examples
 
+# Errors of a server of the handshake era that has not begun a call, because it is one for 2026-07-28.
+REFUSED_IN_2025 = (mcp_2026.MISSING_CAPABILITY, mcp_2026.UNSUPPORTED_VERSION)
+# The words of the Python SDK for a result that its version of MCP does not have, such as `input_required`.
+_UNFIT_RESULT = "Handler returned an invalid result"
+
 _META_PREFIX = passthrough.PROTOCOL_PREFIX
 # Params of `elicitation/create` that are said anew on each hop.
 _ELICIT_FIELDS = frozenset(("message", "mode", "url", "requestedSchema", "elicitationId", "task"))
@@ -226,6 +231,11 @@ def as_tool_error(fault: Fault, server: str) -> ToolError:
     category = _CATEGORIES.get(fault.code, "internal")
     retryable = category in ("timeout", "unavailable")
     return ToolError(f"server {server}: {fault.message}", category, code=str(fault.code), retryable=retryable)
+
+
+def is_result_unfit_for_2025(fault: Fault) -> bool:
+    """Whether a server of the handshake era says that its tool's result is none of that era."""
+    return fault.code == INTERNAL_ERROR and fault.message == _UNFIT_RESULT
 
 
 def reported_tool_error(outcome: ReceivedResult) -> ToolError | None:

@@ -272,6 +272,8 @@ def discover(request: dict[str, Any]) -> None:
 
 
 def initialize(request: dict[str, Any]) -> None:
+    if "slow-initialize" in habits:
+        time.sleep(0.5)
     offered: dict[str, Any] = {
         "tools": {"listChanged": True},
         "prompts": {},

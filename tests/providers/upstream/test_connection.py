@@ -23,6 +23,7 @@ class Hand:
     """A carrier that keeps what is sent."""
 
     has_streams = False
+    has_session = True
     pid: int | None = None
 
     def __init__(self) -> None:

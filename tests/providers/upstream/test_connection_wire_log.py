@@ -18,6 +18,7 @@ class Hand:
 
     version = ""
     has_streams = False
+    has_session = True
     pid: int | None = None
 
     def __init__(self) -> None:

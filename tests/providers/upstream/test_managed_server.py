@@ -49,7 +49,7 @@ async def killed(listed: ManagedServer) -> None:
 
 async def test_a_call_that_waits_for_a_start_has_the_new_connection_when_it_is_replaced() -> None:
     """U1, C1: the edit of a config file cancels nobody's call."""
-    async with served(raw("both", "slow-discover")) as (servers, listed):
+    async with served(raw("2026", "slow-discover")) as (servers, listed):
         work = listed.prepare("echo", ECHO)
         await killed(listed)
         start = listed.start("echo", "a")
@@ -63,7 +63,7 @@ async def test_a_call_that_waits_for_a_start_has_the_new_connection_when_it_is_r
 
 async def test_a_call_that_waits_for_the_start_of_a_server_that_is_removed_is_told_so() -> None:
     """U1: and not that the gateway was shutting down."""
-    async with served(raw("both", "slow-discover")) as (servers, listed):
+    async with served(raw("2026", "slow-discover")) as (servers, listed):
         await killed(listed)
         start = listed.start("echo", "a")
         assert start is not None
@@ -121,7 +121,7 @@ async def test_what_is_replaced_while_it_is_opened_is_waited_for() -> None:
 async def test_a_connection_that_is_just_being_closed_is_closed_to_the_end() -> None:
     """U1: also when the gateway ends meanwhile; no child stays behind."""
     async with Servers(Catalog(), Limits(), KnownServers(None)) as servers:
-        have(servers, raw("both", "slow-discover"))
+        have(servers, raw("2026", "slow-discover"))
         await servers.wait_until_opened(START_S)
         pid = servers.get("raw").connection.pid
         have(servers, None)

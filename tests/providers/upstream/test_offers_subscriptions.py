@@ -30,7 +30,10 @@ async def modern(asked: Asked, reply: Reply, listened: Any) -> None:
         "resources/list": {"resources": []},
         "resources/templates/list": {"resourceTemplates": []},
     }
-    if asked.method == "subscriptions/listen":
+    if asked.method == "initialize":
+        error = {"code": -32022, "message": "unsupported", "data": {"supported": ["2026-07-28"]}}
+        await reply.json({"jsonrpc": "2.0", "id": asked.body["id"], "error": error}, 400)
+    elif asked.method == "subscriptions/listen":
         await reply.stream()
         await reply.event(notice("subscriptions/acknowledged"))
         await listened(asked, reply)

@@ -18,10 +18,10 @@ BOTH = pytest.mark.parametrize("speaks", ["2025", "2026"])
 
 
 @pytest.mark.parametrize(
-    ("speaks", "era"), [("2025", "2025-11-25"), ("2026", "2026-07-28"), ("both", "2026-07-28")]
+    ("speaks", "era"), [("2025", "2025-11-25"), ("2026", "2026-07-28"), ("both", "2025-11-25")]
 )
 async def test_the_era_is_found_out(speaks: str, era: str) -> None:
-    """U1: the newest that both speak; who the server is comes with it."""
+    """U1, U10: the handshake if the server has it, else 2026-07-28; who the server is comes with it."""
     async with opened(raw(speaks)) as upstream:
         assert (upstream.state, upstream.era, upstream.info["name"]) == ("ready", era, "raw")
         assert upstream.pid is not None
@@ -31,8 +31,8 @@ async def test_the_era_is_found_out(speaks: str, era: str) -> None:
 
 async def test_a_pinned_era_is_kept_to() -> None:
     """U1: a server that speaks both is spoken to as configured."""
-    async with opened(raw("both", era="2025-11-25")) as upstream:
-        assert upstream.era == "2025-11-25"
+    async with opened(raw("both", era="2026-07-28")) as upstream:
+        assert upstream.era == "2026-07-28"
 
 
 async def test_a_server_that_does_not_speak_the_pinned_era_says_so() -> None:
@@ -44,17 +44,18 @@ async def test_a_server_that_does_not_speak_the_pinned_era_says_so() -> None:
     await upstream.close()
 
 
-async def test_a_probe_without_an_answer_is_given_up() -> None:
-    """U1: a server of the handshake era may not answer what it does not know."""
-    async with opened(raw("2025", "silent"), options=ServerOptions(probe_s=0.05)) as upstream:
-        assert upstream.era == "2025-11-25"
+async def test_a_handshake_without_an_answer_is_given_up() -> None:
+    """U1: a server of 2026-07-28 may not answer what it does not know."""
+    async with opened(raw("2026", "never"), options=ServerOptions(probe_s=0.05)) as upstream:
+        assert upstream.era == "2026-07-28"
         assert text_of(await run_tool(upstream, "echo", text="x")) == "x"
 
 
-async def test_a_probe_that_is_answered_late_counts() -> None:
-    """U1: the handshake that was sent meanwhile is refused, and that is no failure."""
-    async with opened(raw("both", "slow-discover"), options=ServerOptions(probe_s=0.05)) as upstream:
-        assert upstream.era == "2026-07-28"
+async def test_a_handshake_that_is_answered_late_counts() -> None:
+    """U1: the other question that was sent meanwhile stays without an answer, and that is no failure."""
+    server = raw("2025", "silent", "slow-initialize")
+    async with opened(server, options=ServerOptions(probe_s=0.05)) as upstream:
+        assert upstream.era == "2025-11-25"
         assert text_of(await run_tool(upstream, "echo", text="x")) == "x"
 
 

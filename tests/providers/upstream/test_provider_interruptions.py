@@ -31,7 +31,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_who_waits_for_a_start_that_is_called_off_is_told_and_not_cancelled() -> None:
     """U1: a server that is stopped is unavailable; nobody asked for the call to be cancelled."""
-    upstream = Upstream("raw", raw("both", "slow-discover"))
+    upstream = Upstream("raw", raw("2026", "slow-discover"))
     start = upstream.start("echo", "a")
     assert start is not None
     waiting = asyncio.ensure_future(start.done())

@@ -143,7 +143,7 @@ async def test_a_server_that_never_answers_the_handshake_is_given_up_in_time(spe
 
 async def test_who_gives_up_waiting_for_a_start_does_not_stop_it_for_others() -> None:
     """C1: one start is shared."""
-    upstream = Upstream("raw", raw("both", "slow-discover"))
+    upstream = Upstream("raw", raw("2026", "slow-discover"))
     impatient, patient = asyncio.create_task(upstream.open()), asyncio.create_task(upstream.open())
     await until(lambda: upstream.state == "starting")
     impatient.cancel()

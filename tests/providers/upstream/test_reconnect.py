@@ -21,6 +21,7 @@ class Line:
 
     version = ""
     has_streams = False
+    has_session = True
     pid: int | None = None
 
     async def open(self, receive: Receive, lost: OnLost) -> None: ...

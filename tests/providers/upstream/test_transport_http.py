@@ -54,8 +54,8 @@ async def test_the_handshake_era_has_a_session() -> None:
         async with opened(Server(url=place.url)) as upstream:
             assert upstream.era == OLD
             assert text_of(await run_tool(upstream, "go")) == "gone"
-        first, hello, *rest = place.asked
-        assert (first.method, first.headers["mcp-protocol-version"]) == ("server/discover", NEW)
+        hello, *rest = place.asked
+        assert hello.method == "initialize"
         assert SESSION not in hello.headers and "mcp-protocol-version" not in hello.headers
         assert rest[0].method == "notifications/initialized"
         assert {(one.headers[SESSION], one.headers["mcp-protocol-version"]) for one in rest} == {("s1", OLD)}

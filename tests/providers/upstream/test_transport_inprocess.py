@@ -21,7 +21,7 @@ async def test_an_object_is_run_as_it_is_given() -> None:
         run = ScriptedRun()
         assert text_of(await run_tool(upstream, "count", run, n=500)) == "500"
         assert [reading[0] for reading in run.readings] == list(range(1, 501))
-        assert (upstream.era, upstream.instructions, upstream.pid) == ("2026-07-28", "for tests", None)
+        assert (upstream.era, upstream.instructions, upstream.pid) == ("2025-11-25", "for tests", None)
 
 
 @pytest.mark.parametrize(

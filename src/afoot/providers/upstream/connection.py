@@ -425,63 +425,52 @@ async def negotiate(connection: McpConnection, era: str, probe_s: float = PROBE_
 
 
 async def _negotiate_over_http(connection: McpConnection, probe_s: float) -> None:
-    """Ask one after the other: over HTTP a request that was given up leaves no trace."""
-    found, is_late = None, False
+    """Ask one after the other: over HTTP a request that was given up leaves no trace.
+
+    A handshake without a session has no way back to the client, so it gains nothing over 2026-07-28.
+    """
+    greeting, refusal = None, None
     try:
         async with asyncio.timeout(probe_s):
-            found = await _probe(connection)
+            greeting = await _initialize(connection, client.VERSION_2025)
     except TimeoutError:
-        is_late = True
-    try:
-        greeting = None if found else await _initialize(connection, client.VERSION_2025)
-    except (Fault, ToolError):
-        found, greeting = await _discover(connection) if is_late else None, None
-        if found is None:
+        pass
+    except (Fault, ToolError) as error:
+        if isinstance(error, ToolError) and error.category == "auth":
             raise
+        refusal = error
+    if greeting is not None and connection.transport.has_session:
+        await _finish_handshake(connection, greeting)
+        return
+    found = await _probe(connection)
     if found is not None:
         _apply_greeting(connection, found, client.VERSION_2026)
-    elif greeting is not None:
-        await _finish_handshake(connection, greeting)
+    elif refusal is not None:
+        raise refusal
+    else:
+        await _finish_handshake(connection, greeting or await _initialize(connection, client.VERSION_2025))
 
 
 async def _negotiate_over_pipe(connection: McpConnection, probe_s: float) -> None:
-    """Ask both at once if the probe stays without an answer: the first that is answered with yes counts."""
-    probe = _start_task(_probe(connection))
-    hello: asyncio.Task[ServerDescription] | None = None
+    """Ask for the handshake, and for 2026-07-28 as well if that is refused or stays without an answer.
+
+    The order matters: a server that speaks both may keep to the era of the first request.
+    """
+    hello = _start_task(_initialize(connection, client.VERSION_2025))
+    probe: asyncio.Task[ServerDescription | None] | None = None
     try:
-        await asyncio.wait({probe}, timeout=probe_s)
-        if not probe.done() or probe.result() is None:
-            hello = _start_task(_initialize(connection, client.VERSION_2025))
-            await asyncio.wait({probe, hello} if not probe.done() else {hello}, return_when="FIRST_COMPLETED")
-            if not hello.done() and probe.result() is None:
-                await asyncio.wait({hello})
-        if hello is not None and hello.done() and (greeting := await _handshake_answer(connection, hello)):
-            await _finish_handshake(connection, greeting)
-        else:
-            # The answer to the probe came late, or the server refused `initialize` because it took the probe.
-            found = await (probe if not hello or not hello.done() else _discover(connection))
-            if found is None:
-                raise ToolError.unavailable(
-                    f"server {connection.server_log.server} speaks no version of ours"
-                )
+        await asyncio.wait({hello}, timeout=probe_s)
+        if not hello.done() or hello.exception() is not None:
+            probe = _start_task(_probe(connection))
+            await asyncio.wait({probe, hello} if not hello.done() else {probe}, return_when="FIRST_COMPLETED")
+        if probe is not None and probe.done() and (found := probe.result()) is not None:
             _apply_greeting(connection, found, client.VERSION_2026)
+        else:
+            await _finish_handshake(connection, await hello)
     finally:
-        probe.cancel()
-        if hello is not None:
-            hello.cancel()
-
-
-async def _handshake_answer(
-    connection: McpConnection, hello: "asyncio.Task[ServerDescription]"
-) -> ServerDescription | None:
-    """Return the answer to `initialize`; None if the server says that it speaks only 2026-07-28."""
-    try:
-        return await hello
-    except Fault as fault:
-        if fault.code != mcp_2026.UNSUPPORTED_VERSION:
-            raise
-        connection.server_log.note("it refuses the handshake, and is asked for its versions again")
-        return None
+        hello.cancel()
+        if probe is not None:
+            probe.cancel()
 
 
 async def _probe(connection: McpConnection, is_again: bool = False) -> ServerDescription | None:

@@ -7,7 +7,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -38,12 +38,16 @@ _log = logging.getLogger("afoot.upstream")
 
 
 class ServerLists(Struct):
-    """Everything that a server offers, as it said it. It is stored in the state folder."""
+    """Everything that a server offers, as it said it. It is stored in the state folder.
+
+    `needs_2026`: tools that were found to work in 2026-07-28 alone, at a server that speaks both eras.
+    """
 
     tools: list[Raw] = []
     resources: Items = []
     templates: Items = []
     prompts: Items = []
+    needs_2026: list[str] = []
 
     @property
     def has_apps(self) -> bool:
@@ -121,6 +125,12 @@ class ServerOffers:
         for kind in changed_kinds:
             self.tell(kind, None)
 
+    def set_needs_2026(self, tools: Sequence[str]) -> None:
+        """Note which tools work in 2026-07-28 alone, and tell listeners, so that it is stored."""
+        if list(tools) != self.lists.needs_2026:
+            self.lists = replace(self.lists, needs_2026=list(tools))
+            self.tell("tools", None)
+
     def refresh(self, connection: McpConnection) -> "asyncio.Task[Exception | None]":
         """Read the lists, unless that is being done; the task's result is the error, if there was one."""
         if self.listing is None or self.listing.done() or self._connection is not connection:
@@ -178,7 +188,7 @@ class ServerOffers:
 
     async def _fetch_others(self, connection: McpConnection) -> None:
         lists = await fetch_other_lists(connection)
-        self.set_lists(replace(lists, tools=self.lists.tools))
+        self.set_lists(replace(lists, tools=self.lists.tools, needs_2026=self.lists.needs_2026))
 
     async def _fetch(self, reading: Awaitable[None]) -> Exception | None:
         """Read lists; returns the error, if there was one: then they stay as they were."""
@@ -371,10 +381,19 @@ def _read_tool(
         read_only=read_only or (hints.read_only is True and not is_listed),
         idempotent=idempotent or (hints.idempotent is True and not is_listed),
         destructive=hints.destructive is True,
-        digest=hashlib.sha256(raw).hexdigest(),
+        digest=_definition_digest(raw),
         inner=definition.name,
         trusted=server.trust_annotations or is_listed,
         approval=server.approval,
         starts=True,
     )
     return UpstreamTool(tool, bytes(definition.schema), mcp_2026.param_headers(bytes(raw)))
+
+
+def _definition_digest(raw: Raw) -> str:
+    """Return a digest that the order of keys does not change: servers differ in it from era to era."""
+    try:
+        canonical = msgspec.json.encode(msgspec.json.decode(raw), order="deterministic")
+    except (msgspec.MsgspecError, RecursionError):
+        canonical = bytes(raw)
+    return hashlib.sha256(canonical).hexdigest()

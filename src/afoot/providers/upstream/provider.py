@@ -36,7 +36,7 @@ from afoot.providers.upstream.offers import (
     server_limits,
 )
 from afoot.providers.upstream.reconnect import Reconnecting
-from afoot.providers.upstream.tool_call import LOGGER_CHARS, TEXT_CHARS, UpstreamCall
+from afoot.providers.upstream.tool_call import LOGGER_CHARS, TEXT_CHARS, UnfitEra, UpstreamCall
 from afoot.providers.upstream.transport import Request, ServerLog, Transport
 from afoot.providers.upstream.transport_stdio import MAX_BYTES, StdioTransport
 from afoot.wire import client, client_reading, passthrough
@@ -62,10 +62,14 @@ LIST_CHANGED: Final = (
 
 
 class ConnectionKey(NamedTuple):
-    """Which connection of a server it is: whose, and which extensions of MCP it declares."""
+    """Which connection of a server it is: whose, which extensions of MCP it declares, and in which era.
+
+    An empty era is the one that the server is spoken to in.
+    """
 
     caller: str = SHARED
     extensions: bytes = bytes(client.LISTED_EXTENSIONS)
+    era: str = ""
 
 
 LISTING: Final = ConnectionKey()  # the shared connection, which is asked what the server has
@@ -201,7 +205,7 @@ class Upstream:
         It is up once the tools were read over it: the call is then judged by what they are now (A7).
         """
         extensions = self._options.clients.extensions_of(caller)
-        judge = self._judging_key(caller, extensions)
+        judge = self._judging_key(caller, extensions, tool)
         connection = self._reconnecting(judge).connection
         is_current = connection is not None and self._is_current(connection, tool)
         if connection is not None and is_current and self._sender(judge, connection, extensions).connection:
@@ -308,10 +312,12 @@ class Upstream:
             return LISTING
         return ConnectionKey(SHARED, bytes(extensions))
 
-    def _judging_key(self, caller: str, extensions: Raw) -> ConnectionKey:
-        """Return the connection by whose tools calls of a caller are judged."""
+    def _judging_key(self, caller: str, extensions: Raw, tool: str = "") -> ConnectionKey:
+        """Return the connection by whose tools calls of a caller, or of a tool, are judged."""
         is_own = self.server.per_caller and caller != SHARED
-        return ConnectionKey(caller, bytes(extensions)) if is_own else LISTING
+        key = ConnectionKey(caller, bytes(extensions)) if is_own else LISTING
+        needs_2026 = self.server.era == "auto" and tool in self._offers.lists.needs_2026
+        return key._replace(era=client.VERSION_2026) if needs_2026 else key
 
     def _sender(self, judge: ConnectionKey, connection: McpConnection, extensions: Raw) -> Reconnecting:
         """Return the connection on which requests of a caller with these extensions are sent."""
@@ -349,7 +355,7 @@ class Upstream:
 
     async def _wait_until_listed(self, caller: str, extensions: Raw, tool: str) -> None:
         """Wait until the connection of a caller is up, and its tools were read; raises ToolError."""
-        judge = self._judging_key(caller, extensions)
+        judge = self._judging_key(caller, extensions, tool)
         connection = await self._listed_connection(self._reconnecting(judge), tool)
         if tool not in self._offers.tools:
             raise self._missing_tool(tool)
@@ -381,7 +387,7 @@ class Upstream:
 
     async def _run_tool(self, tool: UpstreamTool, arguments: Raw, run: Run) -> Result:
         extensions = passthrough.declared_extensions(run.more)
-        judge = self._judging_key(run.caller, extensions)
+        judge = self._judging_key(run.caller, extensions, tool.tool.inner)
         reconnecting = self._reconnecting(judge)
         connection = reconnecting.connection
         if connection is None or connection.listed < 0:
@@ -393,7 +399,38 @@ class Upstream:
             raise RunnerDied(f"server {self.name} has changed its tool {tool.tool.inner}", began=False)
         sender = self._sender(judge, connection, extensions)
         connection = sender.connection or await sender.up()
-        return await UpstreamCall(tool, arguments, run, connection).run()
+        try:
+            return await UpstreamCall(tool, arguments, run, connection).run()
+        except UnfitEra as unfit:
+            if not await self._speaks_2026(judge):
+                raise as_tool_error(unfit.fault, self.name) from None
+            raise self._move_to_2026(tool.tool, unfit) from None
+
+    async def _speaks_2026(self, key: ConnectionKey) -> bool:
+        """Whether the server can be spoken to in 2026-07-28 as well, and the settings leave that to us."""
+        if self.server.era != "auto" or key.era:
+            return False
+        modern = key._replace(era=client.VERSION_2026)
+        try:
+            await self._reconnecting(modern).up()
+        except ToolError:
+            await self._connections.pop(modern).close()
+            return False
+        return True
+
+    def _move_to_2026(self, tool: Tool, unfit: UnfitEra) -> Exception:
+        """Call this tool in 2026-07-28 from now on; returns the error of the call that found it out.
+
+        That call is made again if the server had refused it, or if it may be repeated. The next attempt
+        compares the tool with its definition on the other connection (A7).
+        """
+        self._offers.set_needs_2026([*self._offers.lists.needs_2026, tool.inner])
+        what = f"tool {tool.inner} of server {self.name} needs {client.VERSION_2026}"
+        self._server_log.note(f"{what}: {unfit.fault.message}")
+        if not unfit.began or (tool.trusted and (tool.read_only or tool.idempotent)):
+            return RunnerDied(what, began=unfit.began)
+        unfit.fault.message += f" ({what}; it is called so from now on)"
+        return as_tool_error(unfit.fault, self.name)
 
     def _missing_tool(self, tool: str) -> ToolError:
         return ToolError.not_found(f"server {self.name} has no tool {tool} any more")
@@ -407,8 +444,10 @@ class Upstream:
         connection.list_roots = partial(self._options.clients.list_roots, key.caller)
         try:
             await transport.open(connection.receive, connection.mark_lost)
-            await negotiate(connection, self.server.era, self._options.probe_s)
+            await negotiate(connection, key.era or self.server.era, self._options.probe_s)
         except Fault as fault:
+            if key.era:  # the server has changed: it is asked again whether it needs this era
+                self._offers.set_needs_2026(())
             self._spawn(connection.close())
             raise as_tool_error(fault, self.name) from None
         except BaseException:

@@ -50,6 +50,15 @@ MAX_LOG_LINES: Final = 1000  # of one call; more are only counted
 LOG_LEVEL: Final = "info"
 
 
+class UnfitEra(Exception):
+    """A tool cannot be called in the era of the connection; `began`: it may have run."""
+
+    def __init__(self, fault: Fault, began: bool) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+        self.began = began
+
+
 class UpstreamCall(Struct, eq=False):
     """One attempt of a call at a server. It is the `RequestListener` of its requests."""
 
@@ -80,6 +89,7 @@ class UpstreamCall(Struct, eq=False):
                     answer = await self._connection.request(self._request(extra))
                     outcome = client_reading.read_result(answer)
                 except Fault as fault:
+                    self._check_era(fault)
                     await self._wait_for_visits(fault)
                     continue
                 if outcome.kind != "input_required":
@@ -214,6 +224,15 @@ class UpstreamCall(Struct, eq=False):
     async def _answer(self, key: str, input_request: InputRequest) -> object:
         asked = client.read_question(input_request, key)
         return client.answer_result(asked, await self.ask(asked))
+
+    def _check_era(self, fault: Fault) -> None:
+        """Raise UnfitEra if a server of the handshake era wants to be called in 2026-07-28."""
+        if self._connection.dialect.is_modern:
+            return
+        is_refused = fault.code in client.REFUSED_IN_2025
+        if is_refused or client.is_result_unfit_for_2025(fault):
+            fault.message = clean_text(fault.message, TEXT_CHARS)
+            raise UnfitEra(fault, began=not is_refused)
 
     async def _wait_for_visits(self, fault: Fault) -> None:
         """Ask a person to visit the pages that the server names, and wait for that (Q2).

@@ -95,6 +95,11 @@ class Transport(Protocol):
         ...
 
     @property
+    def has_session(self) -> bool:
+        """Whether the server knows this client between requests, and can ask it something (handshake era)."""
+        ...
+
+    @property
     def pid(self) -> int | None: ...
 
     async def open(self, receive: Receive, lost: OnLost) -> None:

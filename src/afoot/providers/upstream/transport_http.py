@@ -75,6 +75,11 @@ class HttpTransport:
         self._receive: Receive | None = None
         self._lost: OnLost | None = None
 
+    @property
+    def has_session(self) -> bool:
+        """Whether the server has opened a session; a stateless one opens none."""
+        return bool(self._session)
+
     async def open(self, receive: Receive, lost: OnLost) -> None:
         """Keep the callbacks; nothing is sent yet."""
         self._receive = receive

@@ -21,6 +21,7 @@ class InProcessTransport:
     """Messages to a server object. They keep their order: each is handed over before the next is made."""
 
     has_streams: Final = False
+    has_session: Final = True
     pid: Final[int | None] = None
 
     def __init__(self, server: Server, server_log: ServerLog, target: object = None) -> None:

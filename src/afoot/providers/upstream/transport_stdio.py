@@ -35,6 +35,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
     """A child and its pipes. It leads a process group of its own, so that all of it can be killed."""
 
     has_streams: Final = False
+    has_session: Final = True
 
     def __init__(self, server: Server, server_log: ServerLog, max_bytes: int = MAX_BYTES) -> None:
         self.version = ""

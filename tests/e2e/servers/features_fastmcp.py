@@ -1,0 +1,73 @@
+"""A server of FastMCP that uses its client in every way; it speaks both eras.
+
+Run as a module: without arguments it speaks on stdio, with a port it serves `/mcp` there.
+"""
+
+import asyncio
+import sys
+import warnings
+
+import mcp_types as types
+from fastmcp import Context, FastMCP
+
+LATER_S = 0.3
+server: FastMCP = FastMCP("features")
+later: set[asyncio.Task[None]] = set()
+
+
+@server.tool
+async def elicit(ctx: Context) -> str:
+    """Asks the person in the middle of the call."""
+    answer = await ctx.elicit("which colour?", str)
+    return answer.data if answer.action == "accept" else answer.action
+
+
+@server.tool
+async def sample(ctx: Context) -> str:
+    """Asks the model in the middle of the call."""
+    message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="capital?"))
+    answer = await ctx.session.create_message([message], max_tokens=9)
+    return answer.content.text if isinstance(answer.content, types.TextContent) else "?"
+
+
+@server.tool
+async def roots(ctx: Context) -> str:
+    """Asks for the client's folders in the middle of the call."""
+    return str((await ctx.session.list_roots()).roots[0].uri)
+
+
+@server.tool
+async def remember(word: str, ctx: Context) -> str:
+    """Keeps a word in the state of the session."""
+    await ctx.set_state("word", word)
+    return "kept"
+
+
+@server.tool
+async def recall(ctx: Context) -> str:
+    """Says the word that was kept."""
+    return str(await ctx.get_state("word"))
+
+
+@server.tool
+async def log(ctx: Context) -> str:
+    """Logs during the call, and once more after it."""
+    await ctx.info("during the call")
+    session = ctx.session
+
+    async def after() -> None:
+        await asyncio.sleep(LATER_S)
+        await session.send_log_message("info", "after the call")
+
+    task = asyncio.create_task(after())
+    later.add(task)
+    task.add_done_callback(later.discard)
+    return "logged"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # of what 2026-07-28 deprecates
+    if len(sys.argv) > 1:
+        server.run("http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False)
+    else:
+        server.run(show_banner=False)
