@@ -154,6 +154,10 @@ class _CancelledParams(Struct):
     request: Id | None = field(name="requestId", default=None)
 
 
+class _Execution(Struct):
+    support: str = field(name="taskSupport", default="")
+
+
 class _LooseParams(Struct):
     meta: dict[str, Raw] = field(name="_meta", default_factory=dict)
 
@@ -284,6 +288,14 @@ def read_list_page(result: Raw, key: str) -> tuple[list[Raw], str | None]:
         return [Raw(bytes(item)) for item in items], cursor
     except _UNREADABLE as error:
         raise Fault(PARSE_ERROR, f"no list of {key}: {error}") from None
+
+
+def read_task_support(execution: Raw) -> str:
+    """`execution.taskSupport` of a tool of 2025-11-25: forbidden, optional or required; else empty."""
+    try:
+        return msgspec.json.decode(execution or b"{}", type=_Execution).support
+    except _UNREADABLE:
+        return ""
 
 
 def read_cancelled(params: Raw) -> Id | None:

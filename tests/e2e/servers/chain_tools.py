@@ -27,6 +27,15 @@ async def knit(rows: int, step_s: float, ctx: Context) -> str:
     return f"knitted {rows}"
 
 
+@afoot.tool(task="required")
+async def ferment(days: int, ctx: Context) -> str:
+    """Runs only as a task: reports a day at a time, and asks before the last one."""
+    for day in range(1, days + 1):
+        await asyncio.sleep(0.7)
+        ctx.report(day, days, f"day {day}")
+    return "sour" if await ctx.ask("taste it?", bool) else "sweet"
+
+
 @afoot.tool(concurrency=1)
 async def weave(rows: int, ctx: Context) -> str:
     """Reports a row at a time, and can do one at a time only."""

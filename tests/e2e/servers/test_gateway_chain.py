@@ -63,6 +63,17 @@ def peer(request: pytest.FixtureRequest, clients: Peers) -> Peer:
     return peer
 
 
+def test_a_tool_that_runs_only_as_a_task_is_called_by_every_client(peer: Peer) -> None:
+    """U9: the gateway before it drives the task; its progress and its question are those of a plain call."""
+    seen: Seen = []
+    peer.reply = lambda message: accept(value=True)
+    peer.wait_s = 25.0
+    assert text(peer.call("ferment", seen, days=3)) == "sour"
+    assert peer.asked == ["taste it?"]
+    numbers = [(progress, total) for progress, total, _ in seen if total == 3]
+    assert numbers == sorted(numbers) and (2, 3) in numbers
+
+
 def test_progress_comes_through_unchanged(peer: Peer) -> None:
     """U6, P6, P8: every report of the innermost tool, in order."""
     seen: Seen = []

@@ -20,6 +20,26 @@ from tests.e2e.processes import free_port, listening
 pytestmark = pytest.mark.timeout(90)  # other people's programs take their time to start
 EVERYTHING: Final = "@modelcontextprotocol/server-everything"
 FILES: Final = "@modelcontextprotocol/server-filesystem"
+# Every tool of `everything`, with arguments, and a part of its result.
+TOOLS: Final[dict[str, tuple[dict[str, object], str]]] = {
+    "echo": ({"message": "x"}, "Echo: x"),
+    "get-annotated-message": ({"messageType": "success"}, "Operation completed successfully"),
+    "get-env": ({}, "PATH"),
+    "get-resource-links": ({"count": 2}, "Here are 2 resource links"),
+    "get-resource-reference": ({"resourceId": 1, "resourceType": "Text"}, "Returning resource reference"),
+    "get-roots-list": ({}, "file:///srv-me"),
+    "get-structured-content": ({"location": "Chicago"}, "temperature"),
+    "get-sum": ({"a": 1, "b": 2}, "The sum of 1 and 2 is 3"),
+    "get-tiny-image": ({}, "Here's the image you requested"),
+    "gzip-file-as-resource": ({"name": "a.gz", "data": "data:text/plain,x", "outputType": "resource"}, ""),
+    "simulate-research-query": ({"topic": "python", "ambiguous": True}, "Topic**: python"),
+    "toggle-simulated-logging": ({}, "simulated"),
+    "toggle-subscriber-updates": ({}, "simulated"),
+    "trigger-elicitation-request": ({}, "declined"),
+    "trigger-long-running-operation": ({"duration": 0.1, "steps": 2}, "Long running operation completed"),
+    "trigger-sampling-request": ({"prompt": "the capital of France?"}, "Paris"),
+    "trigger-url-elicitation": ({"url": "https://example.org/", "message": "?", "elicitationId": "e2"}, ""),
+}
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +83,28 @@ def peer(request: pytest.FixtureRequest, clients: Peers) -> Peer:
 def server(request: pytest.FixtureRequest) -> str:
     """Everything, on a pipe or on HTTP."""
     return str(request.param)
+
+
+def test_every_tool_of_it_can_be_called(peer: Peer, server: str) -> None:
+    """U9, U5: all 17, also the one that runs only as a task, by a client that knows no tasks."""
+    listed = [tool.name for tool in peer.run(peer.client.list_tools).tools]
+    assert len([name for name in listed if name.startswith(server)]) == len(TOOLS) == 17
+    peer.reply = lambda message: types.ElicitResult(action="decline")
+    for name, (arguments, said) in TOOLS.items():
+        result = peer.call(f"{server}/{name}", **arguments)
+        told = "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
+        assert not result.is_error and said in told, (name, told)
+
+
+def test_a_task_of_it_is_a_call_with_progress_and_questions(peer: Peer, server: str) -> None:
+    """U9: the status of the task is shown as it changes, its question is asked, and its result comes back."""
+    seen: Seen = []
+    peer.reply = lambda message: accept(interpretation="snake")
+    result = peer.call(f"{server}/simulate-research-query", seen, topic="python", ambiguous=True)
+    assert "Clarification**: snake" in text(result)
+    assert len(peer.asked) == 1 and "multiple interpretations" in peer.asked[0]
+    stages = [message for _, _, message in seen]
+    assert "Gathering sources..." in stages and "Generating report..." in stages
 
 
 def test_a_long_operation_shows_live_progress(peer: Peer, server: str) -> None:

@@ -28,6 +28,7 @@ from tests.providers.upstream.raw_server_rpc import (
     tools,
     waiting,
 )
+from tests.providers.upstream.raw_server_tasks import about_task, job, tell_listener  # noqa: F401
 
 habits = sys.argv[2:]
 began: dict[str, Any] = {}  # the capabilities that the client declared at `initialize`
@@ -254,10 +255,6 @@ def ask_for_roots() -> None:
     send({"id": "roots", "method": "roots/list", "params": {}})
 
 
-def task(request: dict[str, Any], arguments: dict[str, Any]) -> None:
-    send({"id": request["id"], "result": {"resultType": "task", "taskId": "t1", "status": "working"}})
-
-
 def refuse(request: dict[str, Any], arguments: dict[str, Any]) -> None:
     fail(request["id"], arguments["n"], "no")
 
@@ -278,6 +275,7 @@ def initialize(request: dict[str, Any]) -> None:
         "tools": {"listChanged": True},
         "prompts": {},
         "resources": {"subscribe": True},
+        "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}},
     }
     if "apps" in habits:
         offered["extensions"] = APPS
@@ -337,6 +335,8 @@ def other(request: dict[str, Any]) -> None:
         give(id)
         for level in ("debug", "warning"):
             say("notifications/message", level=level, logger="me", data={"now": params["level"]})
+    elif method.startswith("tasks/"):
+        about_task(request)
     elif method == "resources/list":
         give(id, resources=[{"uri": "test://a", "name": "a"}])
     elif method == "resources/subscribe":
@@ -354,6 +354,8 @@ def other(request: dict[str, Any]) -> None:
     elif method == "subscriptions/listen":
         meta = {"io.modelcontextprotocol/subscriptionId": id}
         say("notifications/subscriptions/acknowledged", notifications=params["notifications"], _meta=meta)
+        if "taskIds" in params["notifications"]:
+            tell_listener()
     else:
         fail(id, -32601, f"unknown method {method}")
 

@@ -16,9 +16,9 @@ tools = {
     "echo": TEXT, "count": NUMBER, "crash": EMPTY, "missing": EMPTY, "hang": EMPTY, "confirm": EMPTY,
     "die": EMPTY, "flood": NUMBER, "backwards": EMPTY, "twice": EMPTY, "large": NUMBER, "garbage": EMPTY,
     "change": EMPTY, "strangers": EMPTY, "after": EMPTY, "nan": EMPTY, "meta": EMPTY, "log": EMPTY,
-    "rounds": NUMBER, "states": NUMBER, "task": EMPTY, "refuse": NUMBER, "visit": EMPTY, "sample": EMPTY,
+    "rounds": NUMBER, "states": NUMBER, "refuse": NUMBER, "visit": EMPTY, "sample": EMPTY,
     "roots": EMPTY, "newline": EMPTY, "deaf": EMPTY, "pages": EMPTY, "scream": EMPTY,
-    "kept": EMPTY, "declared": EMPTY, "whole": EMPTY, "spoiled": EMPTY,
+    "job": EMPTY, "kept": EMPTY, "declared": EMPTY, "whole": EMPTY, "spoiled": EMPTY,
 }  # fmt: skip
 
 
@@ -29,6 +29,7 @@ def listed() -> list[dict[str, Any]]:
     found[6]["annotations"] = {"destructiveHint": True}
     if "apps" in sys.argv:
         found[0]["_meta"] = {"ui": {"resourceUri": "ui://raw/page.html", "visibility": ["app"]}}
+    found[list(tools).index("job")]["execution"] = {"taskSupport": "required"}
     found[-1]["_meta"] = {"x.example/at": {"of": "definition"}}
     return found
 

@@ -183,13 +183,11 @@ async def test_log_lines_of_a_call_are_its_own(speaks: str) -> None:
 
 
 async def test_errors_of_the_protocol_become_errors_of_the_tool() -> None:
-    """E1: with a category; a task is not followed, and that is said."""
+    """E1: with a category."""
     async with opened(raw("2026")) as upstream:
         with pytest.raises(ToolError, match="server raw: no") as caught:
             await run_tool(upstream, "refuse", n=-32601)
         assert (caught.value.category, caught.value.code) == ("not_found", "-32601")
-        with pytest.raises(ToolError, match="a task"):
-            await run_tool(upstream, "task")
         with pytest.raises(ToolError, match="no such thing") as caught:
             await run_tool(upstream, "missing")
         assert (caught.value.code, caught.value.retry_after) == ("gone", 3)

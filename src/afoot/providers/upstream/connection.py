@@ -7,13 +7,13 @@ server may know either, or both.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from math import inf
 from typing import Any, Final
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct, field
 from msgspec.structs import replace
 
 from afoot.errors import RunnerDied, ToolError
@@ -25,9 +25,10 @@ from afoot.providers.upstream.transport import (
     ServerLog,
     Transport,
 )
-from afoot.wire import client, client_reading, mcp_2025, mcp_2026
+from afoot.wire import client, client_reading, client_tasks, mcp_2025, mcp_2026
 from afoot.wire.client import Dialect
 from afoot.wire.client_reading import InputRequest, ReceivedLog, ServerDescription
+from afoot.wire.client_tasks import ReceivedTask
 from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 
 # A server that asks for roots so soon after the handshake asks for itself, not for a call.
@@ -40,11 +41,20 @@ OPENING_METHODS: Final = ("initialize", "server/discover")
 # Requests during which a server may ask its client something, or send log messages for it.
 ASKING_METHODS: Final = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 
+OnTask = Callable[[ReceivedTask | None], None]  # gets a state of a task; None: the connection is lost
 OnNotification = Callable[[str, Raw], None]  # gets the method and its params
 OnLog = Callable[[ReceivedLog], None]  # gets a log message that belongs to no request
 ListRoots = Callable[[], Awaitable[list[Raw]]]
 
 _log = logging.getLogger("afoot.upstream")
+
+
+class FollowedTask(Struct, eq=False):
+    """A task of the server that somebody follows: its questions go to `listener`, its states to `tell`."""
+
+    listener: RequestListener
+    tell: OnTask
+    answer_tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
 class McpConnection:
@@ -83,6 +93,9 @@ class McpConnection:
         self._last_id = 0
         self._pending: dict[int, PendingRequest] = {}
         self._answering: dict[Id, asyncio.Task[None]] = {}  # by the id of the server's request
+        self.task_tools: set[str] = set()  # that were found to run only as tasks (2026-07-28)
+        self._followed: dict[str, FollowedTask] = {}  # by the id of the task
+        self._task_tokens: dict[int, RequestListener] = {}  # progress tokens that outlive their request
         self._recording: MessageRecording | None = None  # while a request is recorded
 
     @property
@@ -132,6 +145,8 @@ class McpConnection:
             raise
         finally:
             del self._pending[pending.id]
+            if request.makes_task and request.listener is not None:
+                self._task_tokens[pending.id] = request.listener
             for task in pending.answer_tasks:
                 task.cancel()
             if self._recording is not None:
@@ -142,6 +157,22 @@ class McpConnection:
         if answer.error and memoryview(answer.error) != b"null":
             raise client_reading.read_error(answer.error)
         return answer.result
+
+    @contextmanager
+    def following_task(self, task: str, listener: RequestListener, tell: OnTask) -> Iterator[None]:
+        """Give the messages about a task to its follower, until the block ends."""
+        followed = self._followed[task] = FollowedTask(listener, tell)
+        try:
+            yield
+        finally:
+            self._followed.pop(task, None)
+            for answering in followed.answer_tasks:
+                answering.cancel()
+
+    def forget_tokens(self, listener: RequestListener) -> None:
+        """Take no more progress for the tasks of a listener."""
+        for token in [token for token, one in self._task_tokens.items() if one is listener]:
+            del self._task_tokens[token]
 
     def listeners(self) -> list[RequestListener]:
         """Return the makers of the requests that wait for an answer."""
@@ -182,6 +213,8 @@ class McpConnection:
                 self._on_cancelled(message.params)
             elif message.method == "notifications/elicitation/complete":
                 self._on_elicitation_complete(client_reading.read_updated(message.params)[1])
+            elif message.method in client_tasks.STATUS_NOTIFICATIONS:
+                self._on_task(message.params)
             else:
                 self._on_notification(message.method, message.params)
         except Fault:
@@ -204,6 +237,8 @@ class McpConnection:
                     pending.answer.set_exception(RunnerDied(reason))
         for task in tuple(self._answering.values()):
             task.cancel()
+        for followed in tuple(self._followed.values()):
+            followed.tell(None)
         self.on_lost()
         self._close_if_unused()
 
@@ -266,7 +301,12 @@ class McpConnection:
             self.server_log.count_anomaly("bad_progress", bytes(params)[:200].decode("utf-8", "replace"))
             return
         pending = self._pending.get(told.token) if type(told.token) is int else self._find_pending(told.token)
-        if pending is None or pending.answer.done():
+        kept = self._task_tokens.get(told.token) if isinstance(told.token, int) else None
+        if pending is not None and pending.request.makes_task:
+            kept = pending.request.listener  # also where the task has just been made
+        if kept is not None:
+            kept.progress(told)
+        elif pending is None or pending.answer.done():
             is_old = isinstance(told.token, int) and told.token <= self._last_id
             kind = "late_progress" if is_old else "unknown_token"
             self.server_log.count_anomaly(kind, f"token {told.token}")
@@ -281,13 +321,21 @@ class McpConnection:
         if said is None:
             self.server_log.count_anomaly("garbage", "a log message that is none")
             return
+        followed = self._followed.get(client_tasks.related_task(params) or "")
         listener = stream.request.listener if stream else self._only_listener()
+        listener = followed.listener if followed is not None else listener
         if listener is not None:
             listener.log(said)
         else:
             self.server_log.add_line(f"[{said.level}] {said.text}")
             if self.on_log is not None:
                 self.on_log(said)
+
+    def _on_task(self, params: Raw) -> None:
+        """Give the state of a task to its follower; others are not known here any more."""
+        task = client_tasks.read_task(params)
+        if (followed := self._followed.get(task.id)) is not None:
+            followed.tell(task)
 
     def _on_cancelled(self, params: Raw) -> None:
         """Stop answering a request that the server cancels; on 2026-07-28, end a subscription it closes."""
@@ -324,6 +372,13 @@ class McpConnection:
             return
         if message.id in self._answering:
             self._send(client.error_response(message.id, Fault(INVALID_REQUEST, "this id is still in use")))
+            return
+        followed = self._followed.get(client_tasks.related_task(message.params) or "")
+        if followed is not None:
+            work = self._answer_request(message, followed.listener, "")
+            task = self._answering[message.id] = asyncio.get_running_loop().create_task(work)
+            followed.answer_tasks.add(task)
+            task.add_done_callback(followed.answer_tasks.discard)
             return
         pending, to = (stream, "") if stream is not None else self._find_asker()
         if message.method == "roots/list" and stream is None and self._is_starting_up():

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from afoot.config.settings import Server
-from afoot.core.facts import Limits
+from afoot.core.facts import NOTHING, Limits
 from afoot.core.ports import Tool
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.upstream.connection import McpConnection
@@ -81,6 +81,7 @@ class ToolDefinition(Struct):
     name: str
     schema: Raw = field(name="inputSchema")
     hints: ToolHints | None = field(name="annotations", default=None)
+    execution: Raw = NOTHING
 
 
 class UpstreamTool(Struct, frozen=True):
@@ -89,6 +90,7 @@ class UpstreamTool(Struct, frozen=True):
     tool: Tool
     schema: bytes
     mirrors: list[ParamHeader] = []  # arguments that are repeated in HTTP headers
+    task_support: str = ""  # whether it runs as a task, by its definition of 2025-11-25
 
 
 _definition_decoder = msgspec.json.Decoder(ToolDefinition)
@@ -387,7 +389,8 @@ def _read_tool(
         approval=server.approval,
         starts=True,
     )
-    return UpstreamTool(tool, bytes(definition.schema), mcp_2026.param_headers(bytes(raw)))
+    support = client_reading.read_task_support(definition.execution)
+    return UpstreamTool(tool, bytes(definition.schema), mcp_2026.param_headers(bytes(raw)), support)
 
 
 def _definition_digest(raw: Raw) -> str:

@@ -21,8 +21,9 @@ from afoot.errors import ToolError
 from afoot.providers.content import LARGEST, clean_line, clean_text
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.offers import UpstreamTool
+from afoot.providers.upstream.tasks import UpstreamTask
 from afoot.providers.upstream.transport import Request
-from afoot.wire import client, client_reading, passthrough
+from afoot.wire import client, client_reading, client_tasks, passthrough
 from afoot.wire.client import RemainingBudget
 from afoot.wire.client_reading import (
     ElicitationUrl,
@@ -86,11 +87,11 @@ class UpstreamCall(Struct, eq=False):
         try:
             while True:
                 try:
-                    answer = await self._connection.request(self._request(extra))
-                    outcome = client_reading.read_result(answer)
+                    outcome = await self._send(self._request(extra))
                 except Fault as fault:
                     self._check_era(fault)
-                    await self._wait_for_visits(fault)
+                    if not self._note_that_it_needs_tasks(fault):
+                        await self._wait_for_visits(fault)
                     continue
                 if outcome.kind != "input_required":
                     return self._result(outcome)
@@ -107,6 +108,7 @@ class UpstreamCall(Struct, eq=False):
                 if outcome.state is not None:
                     extra["requestState"] = outcome.state
         finally:
+            self._connection.forget_tokens(self)
             for page in self._pages:
                 self._connection.visits.pop(page, None)
 
@@ -152,9 +154,21 @@ class UpstreamCall(Struct, eq=False):
         """Ask the caller or the operator, through the engine."""
         return await self._run.ask(replace(question, message=clean_text(question.message, TEXT_CHARS)))
 
+    async def _send(self, request: Request) -> ReceivedResult:
+        """Send the call, and return its result; the server may make a task of it, which is then followed."""
+        answer = await self._connection.request(request)
+        task = client_tasks.read_created_2025(answer) if request.makes_task else None
+        outcome = None if task is not None else client_reading.read_result(answer)
+        if outcome is not None and outcome.kind != "task":
+            return outcome
+        task = task or client_tasks.read_task(answer)
+        followed = UpstreamTask(task, self._run, self._connection, self, self._answer_all, request.record)
+        return client_reading.read_result(await followed.follow())
+
     def _request(self, extra: dict[str, Any]) -> Request:
         run = self._run
-        is_modern = self._connection.dialect.is_modern
+        connection = self._connection
+        is_modern = connection.dialect.is_modern
         idle_s, left_s = run.budget()
         budget = RemainingBudget(idle_s, max(0.0, left_s - min(MARGIN_S, left_s / 10)))
         more = passthrough.fields_of(run.more)
@@ -165,10 +179,18 @@ class UpstreamCall(Struct, eq=False):
         headers: dict[str, str] = {}
         if is_modern and self._tool.mirrors:
             headers = client.encode_param_headers(self._tool.mirrors, self._arguments)
+        if is_modern and self._tool.tool.inner in connection.task_tools:
+            passed = client_tasks.with_tasks_declared(passed)
+        makes_task = client_tasks.runs_as_task_2025(
+            self._tool.task_support, connection.dialect, connection.capabilities
+        )
+        if makes_task:
+            extra = {**extra, "task": client_tasks.wish_2025(left_s)}
         return Request(
             "tools/call",
             {**more, "name": self._tool.tool.inner, "arguments": self._arguments, **extra},
             listener=self,
+            makes_task=makes_task,
             meta={**passed, **meta},
             headers=headers,
             record=None if run.wire_log is None else partial(run.wire_log.add, run.id, "upstream"),
@@ -234,6 +256,17 @@ class UpstreamCall(Struct, eq=False):
             fault.message = clean_text(fault.message, TEXT_CHARS)
             raise UnfitEra(fault, began=not is_refused)
 
+    def _note_that_it_needs_tasks(self, fault: Fault) -> bool:
+        """Note that this tool runs only as a task, if the server says so; the call had not begun.
+
+        A plain call is preferred where there is a choice: tasks of 2026-07-28 have no progress.
+        """
+        name, known = self._tool.tool.inner, self._connection.task_tools
+        if not self._connection.dialect.is_modern or name in known or not client_tasks.requires_tasks(fault):
+            return False
+        known.add(name)
+        return True
+
     async def _wait_for_visits(self, fault: Fault) -> None:
         """Ask a person to visit the pages that the server names, and wait for that (Q2).
 
@@ -262,8 +295,6 @@ class UpstreamCall(Struct, eq=False):
         return await self.ask(client.url_question(page, page.id or self.key()))
 
     def _result(self, outcome: ReceivedResult) -> Result:
-        if outcome.kind == "task":
-            raise self._protocol_error("answered with a task, which afoot does not follow upstream")
         if outcome.kind != "complete":
             raise self._protocol_error(f"answered with a result of the unknown kind {outcome.kind!r}")
         if outcome.is_error and (error := client.reported_tool_error(outcome)) is not None:
