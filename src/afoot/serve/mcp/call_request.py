@@ -30,7 +30,7 @@ from afoot.core.facts import (
     Started,
 )
 from afoot.core.notices import answer_place, lifecycle_stages, notice, within_stage
-from afoot.core.ports import TimerHandle
+from afoot.core.ports import TimerHandle, Tool
 from afoot.engine.approval import without_haste
 from afoot.engine.child_calls import MAX_CHANGES_AT_ONCE
 from afoot.engine.engine import Submission
@@ -104,8 +104,8 @@ class CallRequest:
         "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since",
         "_is_past_first_moment", "_known_children", "_knows_call", "_last_children", "_mark",
         "_missed", "_next_estimate", "_sent", "_shows_stages", "_timer", "as_task", "caller", "era",
-        "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "requests", "round",
-        "series", "stopped", "stream", "tool_call", "waits", "wakeup",
+        "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "may_become_task",
+        "requests", "round", "series", "stopped", "stream", "tool_call", "waits", "wakeup",
     )  # fmt: skip
 
     live: LiveCall
@@ -127,6 +127,7 @@ class CallRequest:
         self.waits = False  # for a call that another request opened; leaving is then no cancel
         self.joins_call = False  # that another request of its caller opened
         self.as_task = False  # unless it is over soon, or asks first, its request ends with a task
+        self.may_become_task = False  # its request may end with a task late, behind progress
         self.extra_frames: list[bytes] = []  # frames that no fact of the call stands for
         self._called_by_handle = False  # one of our handle tools says which call, once it is followed
         self._after: int | None = None  # the fact behind which a stream that broke goes on
@@ -243,7 +244,7 @@ class CallRequest:
         """Follow a call that another request of this caller opened; raises Fault."""
         request = cls(gateway, tool_call, caller, stream, era)
         request._due = deadline
-        request.as_task = tasks.runs_as_task(gateway, tool_call, live.tool, modern=era.modern)
+        request._choose_task(live.tool)
         request.live = live
         request.joins_call = True
         request.requests = requests_of(live)
@@ -272,7 +273,7 @@ class CallRequest:
         if handles.is_handle_tool(gateway, tool_call.name):
             request.waits = request._called_by_handle = True
             return request
-        request.as_task = tasks.runs_as_task(gateway, tool_call, live.tool, modern=True)
+        request._choose_task(live.tool)
         request.requests.retried(state.round, can_ask=tool_call.capabilities.can("form"))
         return request
 
@@ -420,12 +421,19 @@ class CallRequest:
         gateway = self.gateway
         tool_call = self.tool_call
         tool = gateway.tool(tool_call.name)
-        self.as_task = tool_call.task = tasks.runs_as_task(gateway, tool_call, tool, modern=self.era.modern)
+        self._choose_task(tool)
+        tool_call.task = self.as_task
         joined = None
         if tool is not None and tool.join and not tool_call.key:
             joined = abandoned_twin(gateway, tool_call, tool, self.caller)
         self.live = joined or gateway.open(tool_call, self.caller, headers)
         self.joins_call = joined is not None
+
+    def _choose_task(self, tool: Tool | None) -> None:
+        """Decide whether this request ends with a task, soon or late; raises Fault."""
+        is_modern = self.era.modern
+        self.as_task = tasks.runs_as_task(self.gateway, self.tool_call, tool, modern=is_modern)
+        self.may_become_task = is_modern and tasks.may_become_task(self.gateway, self.tool_call, tool)
 
     def _wait_for(self, live: LiveCall) -> None:
         """Follow a call that another request opened; leaving it is no cancel."""
@@ -488,6 +496,8 @@ class CallRequest:
         self.stream.watch(self.wakeup.set)
         share_s = 0.0 if self.as_task else handles.TIMEOUT_SHARE * self._client_timeout()
         self._due = min(self._due, self._begun + share_s)
+        if self.may_become_task and self._after is None:
+            self._due = min(self._due, self.live.call.opened.at + self.gateway.settings.task_after_s)
         self._arm_timer()
 
     async def _begin(self, follower: Follower) -> bool:

@@ -156,8 +156,11 @@ class Era2026(Struct, eq=False):
         return self._round(request, [])
 
     def hand_over(self, request: CallRequest) -> bytes:
-        """End with a round without a question, which the client retries by itself; else with a handle."""
-        if request.as_task:
+        """End with a task if the client takes one, which may come behind progress (H7).
+
+        Others get a round without a question, which the client retries by itself; else a handle.
+        """
+        if request.as_task or request.may_become_task:
             request.detach()
             return tasks.created_result(self._pending.gateway, request.tool_call.id, request.live)
         able = request.tool_call.capabilities

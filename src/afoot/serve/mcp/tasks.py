@@ -57,6 +57,16 @@ def runs_as_task(gateway: GatewayState, tool_call: ToolCall, tool: Tool | None, 
     return least_s > 0 and len(took) >= MIN_RUNS and quantile(took, 0.5) >= least_s
 
 
+def may_become_task(gateway: GatewayState, tool_call: ToolCall, tool: Tool | None) -> bool:
+    """Whether a call of 2026-07-28 that is none yet may become a task while its request is open (H7).
+
+    The extension lets the server decide for each request, a client that declares it must take a task in
+    place of any result, and nothing binds the time of that. Progress belongs to the request until then.
+    """
+    is_forbidden = tool is None or tool.task == "forbidden"
+    return tool_call.capabilities.tasks and not is_forbidden and gateway.settings.task_after_s > 0
+
+
 def task_status(gateway: GatewayState, live: LiveCall) -> TaskSnapshot:
     """The task that a call is now, with its ETA."""
     now = gateway.engine.clock.now()

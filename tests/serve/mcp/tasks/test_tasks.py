@@ -83,16 +83,20 @@ async def test_a_tool_that_must_be_a_task_is_refused_to_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after_s", "runs", "kind"),
-    [(5, 5, "task"), (5, 4, "complete"), (60, 5, "complete"), (0, 5, "complete")],
+    ("after_s", "runs", "kind", "answered_s"),
+    [(5, 5, "task", 0), (5, 4, "task", 5), (60, 5, "complete", 10), (0, 5, "complete", 10)],
 )
 @faked
-async def test_what_usually_takes_long_becomes_a_task(after_s: float, runs: int, kind: str) -> None:
-    """H3: by the learned duration; with too few runs nothing is known."""
+async def test_what_usually_takes_long_becomes_a_task(
+    after_s: float, runs: int, kind: str, answered_s: float
+) -> None:
+    """H3, H7: at once by the learned duration; with too few runs nothing is known, so late."""
     async with site_of(nap, settings={"task_after_s": after_s}) as gateway:
         for _ in range(runs):
             gateway.engine.durations.add("tool", 10)
+        began = now()
         assert (await Asker(gateway).start())["result"]["resultType"] == kind
+        assert now() - began == pytest.approx(answered_s, abs=0.1)
 
 
 @faked
