@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import Final
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from tests.conformance.fixture import OTHER_TOOLS, write_other_tools
 from tests.conformance.suite import HERE, ROOT
+from tests.e2e.gateway import until
 
 START_S: Final = 30.0
 STOP_S: Final = 20.0
@@ -61,7 +63,15 @@ def behind(arrangement: Arrangement, folder: Path) -> Iterator[str]:
     below = folder / "upstream"
     below.mkdir()
     with started([sys.executable, "-m", UPSTREAM, str(port), tools], below, {}):
+        until(partial(is_listening, port), "the server behind the gateway", START_S)
         yield f'url = "http://127.0.0.1:{port}/mcp"\n'
+
+
+def is_listening(port: int) -> bool:
+    """Whether somebody listens on a port."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 @contextmanager

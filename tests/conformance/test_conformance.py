@@ -27,10 +27,11 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(RUN_S + START_S + STO
     [
         pytest.param(NEW, Arrangement(own=True), id="new-own"),
         pytest.param(OLD, Arrangement(own=True), id="old-own"),
-        pytest.param(NEW, Arrangement(own=False), id="new-stdio"),
+        # A server of the handshake era cannot ask for input in the way that the new set wants, and where a
+        # server speaks both eras, the first call of a tool that is not safe to repeat only finds that out.
+        pytest.param(NEW, Arrangement(own=False, era=NEW), id="new-stdio-new"),
         pytest.param(OLD, Arrangement(own=False), id="old-stdio"),
-        pytest.param(NEW, Arrangement(own=False, carrier="http"), id="new-http"),
-        # A server of the handshake era cannot ask for input in the way that the new set wants.
+        pytest.param(NEW, Arrangement(own=False, carrier="http", era=NEW), id="new-http-new"),
         pytest.param(OLD, Arrangement(own=False, carrier="http", era=OLD), id="old-http-old"),
         pytest.param(OLD, Arrangement(own=False, era=OLD), id="old-stdio-old"),
     ],

@@ -99,7 +99,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     caller_limits: dict[str, float] = {}  # by the name of the client, what it waits at most (H5)
     caller_limit_s: float | None = None
     linger_s: float = 600.0
-    task_after_s: float = 60.0  # a tool that usually takes longer becomes a task; 0: none does (H3)
+    task_after_s: float = 60.0  # a call that takes longer, or usually does, becomes a task; 0: none (H3, H7)
     task_ttl_s: float = 86_400.0  # after its end
 
     approval: str = ""  # auto, ask; empty: as each tool is

@@ -233,9 +233,9 @@ def as_tool_error(fault: Fault, server: str) -> ToolError:
     return ToolError(f"server {server}: {fault.message}", category, code=str(fault.code), retryable=retryable)
 
 
-def is_result_unfit_for_2025(fault: Fault) -> bool:
-    """Whether a server of the handshake era says that its tool's result is none of that era."""
-    return fault.code == INTERNAL_ERROR and fault.message == _UNFIT_RESULT
+def is_for_2026(fault: Fault) -> bool:
+    """Whether a server of the handshake era says that a request, or its result, is not of that era."""
+    return fault.code in REFUSED_IN_2025 or (fault.code == INTERNAL_ERROR and fault.message == _UNFIT_RESULT)
 
 
 def reported_tool_error(outcome: ReceivedResult) -> ToolError | None:

@@ -83,6 +83,21 @@ async def rounds(ctx: Context) -> str | types.InputRequiredResult:
     return types.InputRequiredResult(input_requests={"colour": types.ElicitRequest(params=params)})
 
 
+@server.prompt()
+async def verse(ctx: Context) -> str | types.InputRequiredResult:
+    """Asks in a round by itself, as `rounds` does."""
+    return await rounds(ctx)
+
+
+@server.prompt()
+async def song(ctx: Context) -> str | types.InputRequiredResult:
+    """Asks the person in the way of each era."""
+    if ctx.protocol_version == "2026-07-28":
+        return await rounds(ctx)
+    answer = await ctx.elicit("which colour?", Colour)
+    return answer.data.colour if answer.action == "accept" else answer.action
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of what 2026-07-28 deprecates
     if len(sys.argv) > 1:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import mcp_types as types
 import pytest
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(90)  # other people's programs take their time 
 EVERYTHING: Final = "@modelcontextprotocol/server-everything"
 FILES: Final = "@modelcontextprotocol/server-filesystem"
 # Every tool of `everything`, with arguments, and a part of its result.
-TOOLS: Final[dict[str, tuple[dict[str, object], str]]] = {
+TOOLS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "echo": ({"message": "x"}, "Echo: x"),
     "get-annotated-message": ({"messageType": "success"}, "Operation completed successfully"),
     "get-env": ({}, "PATH"),

@@ -24,7 +24,7 @@ def job(request: dict[str, Any], arguments: dict[str, Any]) -> None:
     if is_old and "task" not in params:
         fail(request["id"], -32601, "tool job runs only as a task")
     elif not is_old and EXTENSION not in can.get("extensions", {}):
-        needed = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
         fail(request["id"], -32021, "Missing required client capability", needed)
     else:
         task.update(arguments, request=request, steps=list(arguments["steps"]))

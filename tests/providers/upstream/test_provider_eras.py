@@ -109,3 +109,14 @@ async def test_which_tools_need_the_other_era_is_remembered() -> None:
         await start.done()
     assert older.lists.needs_2026 == []
     await older.close()
+
+
+@pytest.mark.parametrize("name", ["verse", "song"])
+async def test_a_prompt_that_needs_the_other_era_is_asked_for_there(name: str) -> None:
+    """U10, U5: it asks a caller of 2026-07-28, in the way of that era; it may be asked for twice."""
+    async with opened(features()) as upstream:
+        asked = await upstream.request("prompts/get", {"name": name})
+        assert list(asked["inputRequests"]) == ["colour"]
+        answer = {"colour": {"action": "accept", "content": {"colour": "red"}}}
+        told = await upstream.request("prompts/get", {"name": name, "inputResponses": answer})
+        assert told["messages"][0]["content"]["text"] == "red"

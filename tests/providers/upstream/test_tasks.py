@@ -72,7 +72,7 @@ async def test_a_state_that_the_server_tells_of_is_taken_at_once() -> None:
 )
 async def test_a_task_that_ends_otherwise_fails_its_call(speaks: str, last: Any, said: str) -> None:
     """U9: in words that say what happened."""
-    more = {"forgotten": True} if "gone" in last else {}
+    more: dict[str, Any] = {"forgotten": True} if "gone" in last else {}
     async with opened(raw(speaks)) as upstream:
         with pytest.raises(ToolError, match=said):
             await run_tool(upstream, "job", steps=[WORKING, last], **more)

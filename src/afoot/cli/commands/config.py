@@ -29,7 +29,7 @@ SETTING_HELP = {
     "caller_limits": "seconds that clients wait at most, by their names",
     "caller_limit_s": "seconds that all other clients wait at most",
     "linger_s": "seconds that a gateway started by `afoot connect` stays when nobody needs it",
-    "task_after_s": "seconds; a tool that usually takes longer becomes a task for callers that can; 0: none",
+    "task_after_s": "seconds; a call that takes longer becomes a task for callers that can; 0: none",
     "task_ttl_s": "seconds after its end that a task can be asked for",
     "approval": "auto, or ask: the default for all tools; empty: as each tool is",
     "policy": "empty, or careful: everything is asked about but what is known to be read-only",

@@ -389,6 +389,8 @@ class McpConnection:
                 work = self._answer_roots(message.id, self.list_roots)
                 self._answering[message.id] = asyncio.get_running_loop().create_task(work)
             else:
+                if pending is not None and message.method != "roots/list":
+                    pending.request.was_asked = True
                 self._refuse_request(message)
             return
         work = self._answer_request(message, pending.request.listener, to)

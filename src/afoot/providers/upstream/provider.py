@@ -261,12 +261,11 @@ class Upstream:
         request = Request(method, params or {}, listener, {passthrough.CAPABILITIES_KEY: declared})
         extensions = passthrough.sorted_extensions(declared.get("extensions", {}))
         try:
-            result = await (await self._connection_for(caller, extensions)).request(request)
+            result = await self._request_in_either_era(request, caller, extensions)
         except RunnerDied as died:
             if died.began:
                 raise
-            connection = await self._connection_for(caller, extensions)
-            result = await connection.request(request)  # the server never saw it
+            result = await self._request_in_either_era(request, caller, extensions)  # the server never saw it
         try:
             return msgspec.json.decode(result, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError):
@@ -329,6 +328,27 @@ class Upstream:
         judge = self._judging_key(caller, extensions)
         connection = await self._reconnecting(judge).up()
         return await self._sender(judge, connection, extensions).up()
+
+    async def _request_in_either_era(self, request: Request, caller: str, extensions: Raw) -> Raw:
+        """Send a request that may be repeated, and once more in 2026-07-28 if a server of both needs that.
+
+        It does if it refuses the request or its own result, and if it asks something: a caller of 2026-07-28
+        can be asked only by the result. The retry of such a round is known by its fields.
+        """
+        connection = await self._connection_for(caller, extensions)
+        key = self._judging_key(caller, extensions)
+        is_retry = any(field in request.params for field in ("requestState", "inputResponses"))
+        if connection.dialect.is_modern or not (is_retry and await self._speaks_2026(key)):
+            try:
+                result = await connection.request(request)
+                if not request.was_asked or not await self._speaks_2026(key):
+                    return result
+            except Fault as fault:
+                is_unfit = request.was_asked or client.is_for_2026(fault)
+                if connection.dialect.is_modern or not is_unfit or not await self._speaks_2026(key):
+                    raise
+        modern = await self._reconnecting(key._replace(era=client.VERSION_2026)).up()
+        return await modern.request(request)
 
     def _reconnecting(self, key: ConnectionKey) -> Reconnecting:
         """Return a connection, which becomes the most recently used."""

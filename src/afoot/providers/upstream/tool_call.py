@@ -249,12 +249,9 @@ class UpstreamCall(Struct, eq=False):
 
     def _check_era(self, fault: Fault) -> None:
         """Raise UnfitEra if a server of the handshake era wants to be called in 2026-07-28."""
-        if self._connection.dialect.is_modern:
-            return
-        is_refused = fault.code in client.REFUSED_IN_2025
-        if is_refused or client.is_result_unfit_for_2025(fault):
+        if not self._connection.dialect.is_modern and client.is_for_2026(fault):
             fault.message = clean_text(fault.message, TEXT_CHARS)
-            raise UnfitEra(fault, began=not is_refused)
+            raise UnfitEra(fault, began=fault.code not in client.REFUSED_IN_2025)
 
     def _note_that_it_needs_tasks(self, fault: Fault) -> bool:
         """Note that this tool runs only as a task, if the server says so; the call had not begun.

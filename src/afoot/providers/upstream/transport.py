@@ -58,6 +58,7 @@ class Request(Struct):
     listener: RequestListener | None = None
     meta: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
+    was_asked: bool = False  # whether the server asked something about it, and nobody could be asked
     makes_task: bool = False  # it asks for a task (2025-11-25), whose progress comes behind the answer
     record: RecordMessage | None = None  # writes its messages to the wire log, where that is on
 
