@@ -9,6 +9,7 @@ from itertools import islice
 from math import ulp
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from afoot.core.facts import (
     NOTHING,
@@ -219,6 +220,12 @@ class ProgressSeries(Struct, eq=False):
         # Past the total, the total is raised. But where the tool itself says that it is not there yet, none
         # is sent: that is better than a wrong one.
         return wire, None if value is not None and value < total else wire
+
+
+def without_results(call: Call) -> Call:
+    """A copy of a call, for whoever keeps it after its end: without what may be large of it."""
+    end = None if call.end is None else replace(call.end, result=None)
+    return replace(call, end=end, partials=list[Raw](), checkpoint=NOTHING)
 
 
 def fold(call_id: str, facts: Iterable[Fact]) -> Call:

@@ -78,6 +78,7 @@ class LoopClock:
         """Take no lateness for a stop: no call lives."""
         self._expected = self._suspect = inf
         self._cpu_s = 0.0
+        self.holder = None  # else its result would be kept until the next call
 
     def late_s(self) -> float:
         """The seconds by which the loop runs later than expected, without a stop of the process."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from afoot.config.settings import Settings
 from afoot.config.tables import QuotaSettings
 from afoot.core.call import GATEWAY_DIED, Call, State, evolve, note, note_cpu
+from afoot.core.encoding import result_bytes
 from afoot.core.facts import (
     NOTHING,
     Admitted,
@@ -315,7 +316,7 @@ class Engine:
                 continue
             live.recorded = entry.seq
             live.unrecorded = live.unrecorded or not was_recorded
-            live.backlog.append(entry)
+            live.remember(entry)
             is_content = type(entry.fact) is Reported
             for follower in live.followers:
                 follower.on_content() if is_content else follower.wake()
@@ -479,7 +480,7 @@ class Engine:
             failure = failures.failure_from_error(error, live, self.redactor)
             end = self.make_end(live, "failed", failure)
         else:
-            size = len(bytes(result.content)) + len(bytes(result.structured)) + len(result.more)
+            size = result_bytes(result)
             if size > self.max_result_bytes:
                 end = self.make_end(live, "failed", failures.too_large(size, self.max_result_bytes))
             elif result.is_error:

@@ -11,11 +11,13 @@ from typing import Self
 from msgspec import Struct
 
 from afoot.core.call import precedes
+from afoot.core.encoding import fact_bytes
 from afoot.core.facts import Entry, Fact, Reading, Reported
 from afoot.core.ports import Clock
 from afoot.engine.live_call import BACKLOG, LiveCall
 
 MAX_QUEUED_FACTS = 10_000  # kept for a watcher that lags; the oldest go first, and the history has them
+MAX_QUEUED_BYTES = 16 * 1024 * 1024  # of these together
 
 
 class Wakeup:
@@ -150,22 +152,28 @@ class Follower:
 class Watcher:
     """Reads along with every call. A slow one misses the oldest facts, and delays nobody."""
 
-    __slots__ = ("_all", "_wake", "entries")
+    __slots__ = ("_all", "_bytes", "_wake", "entries")
 
     def __init__(self, watchers: "list[Watcher]", wake: Callable[[], object]) -> None:
         self._all = watchers
         self._wake = wake
-        self.entries: deque[Entry] = deque(maxlen=MAX_QUEUED_FACTS)
+        self.entries: deque[Entry] = deque()
+        self._bytes = 0
 
     def on_fact(self, entry: Entry) -> None:
         """Queue a fact that was recorded, and wake the reader."""
-        self.entries.append(entry)
+        entries = self.entries
+        entries.append(entry)
+        self._bytes += fact_bytes(entry.fact)
+        while len(entries) > MAX_QUEUED_FACTS or (self._bytes > MAX_QUEUED_BYTES and len(entries) > 1):
+            self._bytes -= fact_bytes(entries.popleft().fact)
         self._wake()
 
     def take(self) -> list[Entry]:
         """The facts since the last take."""
         entries = list(self.entries)
         self.entries.clear()
+        self._bytes = 0
         return entries
 
     def __enter__(self) -> Self:

@@ -13,11 +13,23 @@ from typing import Protocol
 from msgspec import Raw, Struct, field
 
 from afoot.core.call import Call, is_advance
-from afoot.core.facts import NOTHING, Answer, ChildSummary, Entry, Reading, Trace
+from afoot.core.encoding import fact_bytes
+from afoot.core.facts import (
+    NOTHING,
+    Answer,
+    ChildSummary,
+    Entry,
+    Finished,
+    Logged,
+    Reading,
+    Reported,
+    Trace,
+)
 from afoot.core.ports import CallerPresence, Provider, TimerHandle, Tool, Work
 from afoot.core.redaction import hidden_texts
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
+BACKLOG_BYTES = 16 * 1024 * 1024  # of these facts together; one larger fact is kept alone
 SAMPLE_S = 1.0  # at most one reading a second goes into the history
 MAX_CHANGES_KEPT = 1000  # changed calls below a call that are remembered for those who follow it
 
@@ -94,6 +106,7 @@ class LiveCall(Struct, eq=False):
     recorded: int = 0  # the seq of the last fact that may be seen
     unrecorded: bool = False  # whether a fact was shown that the history does not have yet
     backlog: deque[Entry] = field(default_factory=partial(deque, maxlen=BACKLOG))
+    backlog_bytes: int = 0  # of reports and lines that were put into it
     readings: deque[Reading] | None = None  # kept only while a follower wants every one
     followers: list[FactListener] = []
     watchers: list[ReadingListener] = []
@@ -103,6 +116,22 @@ class LiveCall(Struct, eq=False):
     parent: "LiveCall | None" = None
     below: "Subtree | None" = None  # once it has called a tool itself
     hidden: tuple[tuple[Raw, Raw, int], Set[str]] | None = None  # the answer of `secrets`, and to what
+
+    def remember(self, entry: Entry) -> None:
+        """Keep a fact for followers that lag. The oldest go where they are too many, or too large.
+
+        Followers then see a gap; the history has it. The end of a call stays.
+        """
+        backlog = self.backlog
+        backlog.append(entry)
+        if type(entry.fact) is Reported or type(entry.fact) is Logged:
+            self.backlog_bytes += fact_bytes(entry.fact)
+            if self.backlog_bytes > BACKLOG_BYTES:
+                # Counted anew: facts may have fallen out by their number since.
+                size = sum(fact_bytes(one.fact) for one in backlog)
+                while size > BACKLOG_BYTES and len(backlog) > 1 and type(backlog[0].fact) is not Finished:
+                    size -= fact_bytes(backlog.popleft().fact)
+                self.backlog_bytes = size
 
     @property
     def advanced(self) -> float | None:

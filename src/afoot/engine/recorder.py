@@ -1,19 +1,27 @@
 """`Recorder` writes the facts of one loop pass in one go, and publishes them only then.
 
-If the journal fails or is slow, the gateway is *degraded*: calls go on and facts wait in a bounded ring.
+If the journal fails or is slow, the gateway is *degraded*: calls go on and facts wait in a ring, which is
+bounded in facts and in bytes. Where it is full, large content of the oldest facts is left out first, and then
+the oldest calls are.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Set
 
+from msgspec.structs import replace
+
 from afoot.core.call import is_advance
-from afoot.core.facts import Entry, Finished, Reading, Released, Sample
+from afoot.core.encoding import fact_bytes, without_content
+from afoot.core.facts import Entry, Finished, Reading, Released, Reported, Sample
 from afoot.core.ports import Batch, CallRow, Journal
 from afoot.engine.live_call import LiveCall
 from afoot.errors import StoreError
 
 MAX_RING_FACTS = 10_000  # facts kept in memory while the journal is away
+MAX_RING_BYTES = 64 * 1024 * 1024  # of them together
+PIECE_BYTES = 8 * 1024 * 1024  # of content that is encoded and written at once, or one fact if that has more
+NOT_KEPT = "the history could not be written, and memory for it was full"
 SLOW_S = 2.0
 RETRY_S = 1.0
 MAX_POINTS, SPREAD = 64, 32  # of a call, from which its pace is known; they lie over its whole way
@@ -34,13 +42,17 @@ class Recorder:
         self._publish = publish
         self._loop = asyncio.get_running_loop()
         self._batch = Batch()
+        self._batch_bytes = 0  # of content in it
         self._after: list[Callable[[], object]] = []
         self._ring = Batch()
+        self._ring_bytes = 0
         self._slow = Batch()  # published already, and still being written
-        self._waiting = self._slow.entries, self._ring.entries, 0, frozenset[str]()
+        self._waiting: frozenset[str] | None = frozenset()  # the calls in both; None: to be found anew
         # Living calls that fell out of the full ring, and whether the history has their beginning.
         self._forgotten: dict[str, bool] = {}
         self._gap = 0  # how many fell out since the history was last whole
+        self._shed = 0  # facts whose content was left out since then
+        self._restored = 0  # facts that were written from memory since then
         self._scheduled = False
         self._crowded = False
         self._writing: asyncio.Task[None] | None = None
@@ -51,7 +63,10 @@ class Recorder:
         """Record a fact at the end of this loop pass; the end of a call makes a line in the list too."""
         self._batch.entries.append(entry)
         end = entry.fact
-        if isinstance(end, Finished):
+        if isinstance(end, Reported):
+            self._batch_bytes += fact_bytes(end)
+        elif isinstance(end, Finished):
+            self._batch_bytes += fact_bytes(end)
             call = live.call
             opened = live.call.opened
             latest = live.call.latest or _NO_READING
@@ -134,13 +149,9 @@ class Recorder:
 
     def waiting(self) -> Set[str]:
         """The calls of which facts wait in memory. The set is kept until it changes: a purge looks often."""
-        slow = self._slow.entries
-        ring = self._ring.entries
-        known = self._waiting
-        size = len(slow) + len(ring)
-        if known[0] is not slow or known[1] is not ring or known[2] != size:  # they only grow
-            known = self._waiting = slow, ring, size, frozenset(entry.call for entry in (*slow, *ring))
-        return known[3]
+        if self._waiting is None:
+            self._waiting = frozenset(entry.call for entry in (*self._slow.entries, *self._ring.entries))
+        return self._waiting
 
     @property
     def unrecorded(self) -> int:
@@ -154,7 +165,7 @@ class Recorder:
         if self._retry is not None:
             self._retry.cancel()
             self._recover()
-        if self._writing is not None:
+        while self._writing is not None:
             await self._writing
 
     def _flush(self) -> None:
@@ -164,8 +175,16 @@ class Recorder:
             return  # the write under way flushes again when it is done
         batch = self._batch
         self._batch = Batch()
+        is_heavy = self._batch_bytes > PIECE_BYTES
+        self._batch_bytes = 0
         after = self._after
         self._after = []
+        if is_heavy and self.degraded is None:
+            batch, self._batch = split(batch)
+            self._batch_bytes = sum(fact_bytes(entry.fact) for entry in self._batch.entries)
+            if self._batch.entries:
+                self._after = after
+                after = list[Callable[[], object]]()
         if self.degraded is not None:
             self._keep(batch)
             self._seen(batch, after, False)
@@ -185,6 +204,9 @@ class Recorder:
             action()
         if self._loop.time() - began > SLOW_S:
             self._degrade(f"a write took over {SLOW_S:g} s", Batch())
+        if self._batch.entries and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
 
     def _seen(self, batch: Batch, after: list[Callable[[], object]], recorded: bool) -> None:
         self._publish(batch.entries, recorded)
@@ -197,15 +219,14 @@ class Recorder:
         done, _ = await asyncio.wait([write], timeout=SLOW_S)
         if not done:
             self._mark(f"a write takes over {SLOW_S:g} s")
-            self._slow = batch
+            self._set_slow(batch)
             self._seen(batch, after, False)
             self._flush()  # what waited behind it goes on too
             await asyncio.wait([write])
         self._writing = None
-        self._slow = Batch()
+        self._set_slow(Batch())
         if error := write.exception():
-            later = self._ring
-            self._ring = Batch()
+            later = self._take_ring()
             self._degrade(_why(error), batch)
             self._keep(later)
         if done:
@@ -233,13 +254,44 @@ class Recorder:
         ring.entries.extend(batch.entries)
         ring.samples.extend(batch.samples[: MAX_RING_FACTS - len(ring.samples)])
         ring.rows.update(batch.rows)
-        while len(ring.entries) > MAX_RING_FACTS:
+        self._ring_bytes += sum(fact_bytes(entry.fact) for entry in batch.entries)
+        self._waiting = None
+        if self._ring_bytes > MAX_RING_BYTES:
+            self._shed_content(ring.entries)
+        while len(ring.entries) > MAX_RING_FACTS or self._ring_bytes > MAX_RING_BYTES:
             oldest = next((one for one in ring.entries if type(one.fact) is not Finished), None)
             if oldest is None:
                 break
             self._forgotten[oldest.call] = oldest.seq > 1
             self._gap += 1
             self._ring = ring = self._whole(ring)
+            self._ring_bytes = sum(fact_bytes(entry.fact) for entry in ring.entries)
+
+    def _shed_content(self, entries: list[Entry]) -> None:
+        """Leave out large content, that of the oldest facts first, until a quarter of the ring is free.
+
+        Followers of a call that lives have its facts whole: only the history gets them without content.
+        """
+        for at, entry in enumerate(entries):
+            if self._ring_bytes <= MAX_RING_BYTES * 3 // 4:
+                break
+            fact = without_content(entry.fact, NOT_KEPT)
+            if fact is not entry.fact:
+                self._ring_bytes -= fact_bytes(entry.fact) - fact_bytes(fact)
+                self._shed += 1
+                entries[at] = replace(entry, fact=fact)
+
+    def _take_ring(self) -> Batch:
+        """All that waits in the ring, which is empty then."""
+        ring = self._ring
+        self._ring = Batch()
+        self._ring_bytes = 0
+        self._waiting = None
+        return ring
+
+    def _set_slow(self, batch: Batch) -> None:
+        self._slow = batch
+        self._waiting = None
 
     def _whole(self, batch: Batch) -> Batch:
         """The batch without calls that fell out of the ring: a store has no call without its beginning.
@@ -260,43 +312,74 @@ class Recorder:
         return Batch(kept, samples, rows)
 
     def _recover(self) -> None:
+        """Write what waits in the ring, piece by piece; the history is back with the last one."""
         self._retry = None
-        ring = self._ring
-        self._ring = Batch()
-        try:
-            pending = self._journal.write(ring)
-        except Exception as error:
-            self._ring = ring
-            self._degrade(_why(error), Batch())
-            return
-        if pending is None:
-            self._back(len(ring.entries))
-        else:
-            self._writing = self._loop.create_task(self._restore(pending, ring))
+        while True:
+            piece, rest = split(self._take_ring())
+            self._keep(rest)
+            try:
+                pending = self._journal.write(piece)
+            except Exception as error:
+                self._put_back(piece, error)
+                return
+            if pending is not None:
+                self._writing = self._loop.create_task(self._restore(pending, piece))
+                return
+            self._restored += len(piece.entries)
+            if not (self._ring.entries or self._ring.samples):
+                self._back()
+                return
 
-    async def _restore(self, pending: Awaitable[None], ring: Batch) -> None:
+    def _put_back(self, piece: Batch, error: BaseException) -> None:
+        """Keep a piece that could not be written before all that came later."""
+        later = self._take_ring()
+        self._keep(piece)
+        self._keep(later)
+        self._degrade(_why(error), Batch())
+
+    async def _restore(self, pending: Awaitable[None], piece: Batch) -> None:
         """Wait until a thread has written what waited in memory; only then the history is back."""
-        self._slow = ring
+        self._set_slow(piece)
         done = asyncio.ensure_future(pending)
         await asyncio.wait([done])
         self._writing = None
-        self._slow = Batch()
+        self._set_slow(Batch())
         if error := done.exception():
-            later = self._ring
-            self._ring = ring
-            self._keep(later)
-            self._degrade(_why(error), Batch())
-        elif self._ring.entries or self._ring.samples:
+            self._put_back(piece, error)
+            return
+        self._restored += len(piece.entries)
+        if self._ring.entries or self._ring.samples:
             self._recover()
         else:
-            self._back(len(ring.entries))
+            self._back()
 
-    def _back(self, count: int) -> None:
+    def _back(self) -> None:
         if self._gap:
             log.error("the history has a gap: %d calls did not fit into memory", self._gap)
-            self._gap = 0
-        log.warning("history is back: %d facts were written from memory", count)
+        if self._shed:
+            log.error("the history has a gap: %d results and reports are without content", self._shed)
+        log.warning("history is back: %d facts were written from memory", self._restored)
+        self._gap = self._shed = self._restored = 0
         self.degraded = None
+
+
+def split(batch: Batch) -> tuple[Batch, Batch]:
+    """The first part of a batch, of at most PIECE_BYTES or one fact, and the rest.
+
+    What belongs to the end of a call goes with its end; samples go last, with the calls that they are of.
+    """
+    size = 0
+    for at, entry in enumerate(batch.entries):
+        size += fact_bytes(entry.fact)
+        if size > PIECE_BYTES and at:
+            break
+    else:
+        return batch, Batch()
+    first, rest = batch.entries[:at], batch.entries[at:]
+    ended = {entry.call for entry in first if type(entry.fact) is Finished}
+    rows = {call: row for call, row in batch.rows.items() if call in ended}
+    later = {call: row for call, row in batch.rows.items() if call not in ended}
+    return Batch(first, [], rows), Batch(rest, batch.samples, later)
 
 
 def _why(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from afoot.config.settings import Settings, home
 from afoot.engine.recovery import recover
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
+from afoot.gateway.malloc import return_memory_early
 from afoot.gateway.reload import ConfigSource, follow_config, follow_tools
 from afoot.providers.browser.extension import ExtensionLinks
 from afoot.providers.browser.extension_files import ExtensionCopies, link_url
@@ -67,6 +68,7 @@ def run(plan: ServePlan, started: Started) -> None:
 
     Ends the process where a tool would keep it: a task that swallows its cancel, a thread that does not end.
     """
+    return_memory_early()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         _run_to_end(runner, runner.get_loop().create_task(_serve(plan, started)))
         if not (runner.run(_end_tasks()) and _end_threads()):

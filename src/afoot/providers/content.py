@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 from pydantic_core import to_json
 
+from afoot.core.encoding import encode_sized
 from afoot.errors import ToolError
 
 UNSET: Final = object()  # no structured form was given; None would be a value
@@ -21,7 +22,6 @@ _BREAKS = re.compile(r"[\t\n\r\v\f\x85\u2028\u2029]+")
 # Control characters, halves of surrogate pairs, and marks that turn the direction of the text around them.
 _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSEEN_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
@@ -154,14 +154,17 @@ def join_content(parts: Iterable[Raw]) -> Raw:
     """Join the content lists of all partials. Texts next to each other become one text, as in a stream."""
     out: list[dict[str, Any]] = []
     texts: list[str] = []
-    for item in (item for part in parts for item in _decode(part)):
-        if item["type"] == "text":
-            texts.append(item["text"])
-            continue
-        _flush_text(out, texts)
-        out.append(item)
+    size = 0
+    for part in parts:
+        size += len(part)
+        for item in _decode(part):
+            if item["type"] == "text":
+                texts.append(item["text"])
+                continue
+            _flush_text(out, texts)
+            out.append(item)
     _flush_text(out, texts)
-    return Raw(_encode(out))
+    return Raw(encode_sized(out, size))
 
 
 def _flush_text(out: list[dict[str, Any]], texts: list[str]) -> None:
@@ -175,15 +178,14 @@ def _content_item(item: Any) -> bytes:
         text = item if isinstance(item, str) else as_text(json_of(item))
         return b'{"type":"text","text":' + json_string(text) + b"}"
     body = {"type": item.kind, **item.body}
+    size = sum(len(value) for value in body.values() if isinstance(value, str))
     try:
-        return _encode(body)
+        return encode_sized(body, size)
     except UnicodeEncodeError:
-        return _encode(
-            {
-                key: without_surrogates(value) if isinstance(value, str) else value
-                for key, value in body.items()
-            }
-        )
+        mended = {
+            key: without_surrogates(value) if isinstance(value, str) else value for key, value in body.items()
+        }
+        return encode_sized(mended, size)
     except (TypeError, ValueError, RecursionError) as error:
         raise unencodable(item, error) from error
 
@@ -238,9 +240,9 @@ def without_surrogates(text: str) -> str:
 def json_string(text: str) -> bytes:
     """Return the text as a JSON string."""
     try:
-        return _encode(text)
+        return encode_sized(text, len(text))
     except UnicodeEncodeError:
-        return _encode(without_surrogates(text))
+        return encode_sized(without_surrogates(text), len(text))
 
 
 def encode_json(value: Any) -> Raw:

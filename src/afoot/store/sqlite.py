@@ -19,6 +19,7 @@ from typing import Literal, Self, TypeVar
 from msgspec import DecodeError, json
 from msgspec.structs import astuple
 
+from afoot.core.encoding import encode_sized, fact_bytes
 from afoot.core.facts import Entry, Finished, Sample
 from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
@@ -47,6 +48,8 @@ progress = excluded.progress, total = excluded.total, message = excluded.message
 started = excluded.started, approved = excluded.approved, ran_s = excluded.ran_s"""
 _INSERT_LIVE = "INSERT OR IGNORE INTO live VALUES (?, ?)"
 _DELETE_LIVE = "DELETE FROM live WHERE call = ?"
+# Adds nothing. SQLite keeps the values of a statement until it gets others, and a body may have 30 MB.
+_NO_SEGMENT = (0, "", 0, b"", "", -1)
 _BULK_STATEMENTS = (_INSERT_SAMPLE, _INSERT_LIVE, _DELETE_LIVE)
 
 T = TypeVar("T")
@@ -215,12 +218,14 @@ class SqliteJournal:
             pos = self.position
             for length, call, seq, body in ready.facts:
                 pos += length
-                if length == seq:
+                if length == seq and len(body) <= codec.LARGE_BODY:
                     db.execute(_INSERT_FIRST_SEGMENT, (pos, call, seq, body))
                 elif not db.execute(
                     _INSERT_NEXT_SEGMENT, (pos, call, seq, body, call, seq - length)
                 ).rowcount:
                     raise codec.fact_conflict(call)
+            if ready.is_large:
+                db.execute(_INSERT_NEXT_SEGMENT, _NO_SEGMENT)
             if flush_rows:
                 db.executemany(_UPSERT_ROW, [astuple(row) for row in rows.values()])
                 db.execute(SAVE_LISTED_POSITION, (str(pos),))
@@ -366,7 +371,8 @@ def _encode_batch(batch: Batch) -> codec.EncodedBatch:
         first, last = ones[0], ones[-1]
         if last.seq - first.seq != len(ones) - 1:
             raise codec.fact_conflict(call)
-        body = _encode([entry.fact for entry in ones])
+        those = [entry.fact for entry in ones]
+        body = encode_sized(those, sum([fact_bytes(fact) for fact in those]))
         if b'":,' in body or b'":}' in body:
             body = codec.encode_repaired(ones)
         facts.append((len(ones), call, last.seq, body))

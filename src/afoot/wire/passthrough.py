@@ -9,6 +9,7 @@ from collections.abc import Mapping, Set
 import msgspec
 from msgspec import Raw, Struct, field
 
+from afoot.core.encoding import encode_sized
 from afoot.core.facts import NOTHING
 
 PROTOCOL_PREFIX = "io.modelcontextprotocol/"
@@ -71,11 +72,14 @@ def unknown_fields(body: bytes | Raw, known: Set[str], hop: Set[str] = frozenset
     return Raw(_encode(more)) if more else NOTHING
 
 
-def merge(body: object, more: Raw) -> object:
-    """A message's object with the fields in `more`; where both have a field or `_meta` key, ours counts."""
+def merge(body: object, more: Raw, size: int = 0) -> object:
+    """A message's object with the fields in `more`; where both have a field or `_meta` key, ours counts.
+
+    `size`: about the bytes of the content in `body`, which may be large.
+    """
     if not more:
         return body
-    ours = _object_decoder.decode(_encode(body))
+    ours = _object_decoder.decode(encode_sized(body, size))
     theirs = _object_decoder.decode(more)
     meta = _object_decoder.decode(theirs.get("_meta", b"{}"))
     meta |= _object_decoder.decode(ours.get("_meta", b"{}"))

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field, json
 from msgspec.structs import replace
 
 from afoot.core.call import Call, ProgressSeries
+from afoot.core.encoding import encode_sized, result_bytes
 from afoot.core.facts import (
     NOTHING,
     Answer,
@@ -344,9 +345,9 @@ def call_result(
     is_fit = modern or memoryview(ended.structured)[:1] == b"{"
     structured = ended.structured if is_fit else NOTHING
     result = CallResult(ended.content, structured, ended.is_error, kind, meta)
-    if ended.more:
-        return encode(Response(tool_call.id, passthrough.merge(result, ended.more)))
-    return encode(Response(tool_call.id, result))
+    size = result_bytes(ended)
+    merged = passthrough.merge(result, ended.more, size) if ended.more else result
+    return encode_sized(Response(tool_call.id, merged), size)
 
 
 def call_outcome(call: Call, end: Finished) -> Result:

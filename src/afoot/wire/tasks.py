@@ -10,6 +10,7 @@ from functools import lru_cache
 from msgspec import Raw, Struct, field, json
 
 from afoot.core.call import Call, State
+from afoot.core.encoding import encode_sized, fact_bytes
 from afoot.core.facts import Finished, Question
 from afoot.core.notices import notice, waiting_on
 from afoot.wire import mcp_2026, results
@@ -257,13 +258,18 @@ def get_result_2026(request: Id, of: TaskSnapshot, can: Capabilities, info: Raw)
     """The response to `tasks/get` (2026-07-28)."""
     body = {"resultType": "complete", **detailed_task(of, can, info)}
     body["_meta"] = {"io.modelcontextprotocol/serverInfo": info, **progress_meta(of)}
-    return encode(Response(request, body))
+    return encode_sized(Response(request, body), _result_bytes(of))
 
 
 def status_notification_2026(subscription: Id, of: TaskSnapshot, can: Capabilities, info: Raw) -> bytes:
     """A task on a listen stream, complete as in `tasks/get` (2026-07-28)."""
     also = {"io.modelcontextprotocol/subscriptionId": subscription, **progress_meta(of)}
-    return encode(Notification("notifications/tasks", {**detailed_task(of, can, info), "_meta": also}))
+    body = {**detailed_task(of, can, info), "_meta": also}
+    return encode_sized(Notification("notifications/tasks", body), _result_bytes(of))
+
+
+def _result_bytes(of: TaskSnapshot) -> int:
+    return 0 if of.call.end is None else fact_bytes(of.call.end)
 
 
 def created_2025(request: Id, of: TaskSnapshot) -> bytes:
@@ -295,7 +301,7 @@ def with_related_task(frame: bytes, task: str) -> bytes:
     part = whole.get("result") or whole.get("params")
     if isinstance(part, dict):
         part["_meta"] = {**part.get("_meta", {}), RELATED_TASK: {"taskId": task}}
-    return encode(whole)
+    return encode_sized(whole, len(frame))
 
 
 @lru_cache(maxsize=4096)

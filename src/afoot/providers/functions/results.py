@@ -13,12 +13,12 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-import msgspec
 from msgspec import Raw
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError
 
+from afoot.core.encoding import encode_sized
 from afoot.core.facts import Result
 from afoot.errors import ToolError
 from afoot.providers.content import (
@@ -46,7 +46,6 @@ _CONTAINER_TYPES = {
     abc.Set, abc.Mapping, abc.MutableMapping,
 }  # fmt: skip
 _CHECKED_TYPES = (Result, ToolResult, Content, list, tuple)
-_encode = msgspec.json.Encoder().encode
 
 
 class ResultEncoder:
@@ -128,7 +127,7 @@ class ResultEncoder:
 def _text_content(text: str) -> Raw:
     """`text_content` without its checks for the common case, because every result passes through it."""
     try:
-        return Raw(b'[{"type":"text","text":' + _encode(text) + b"}]")
+        return Raw(b'[{"type":"text","text":' + encode_sized(text, len(text)) + b"}]")
     except UnicodeEncodeError:
         return text_content(text)
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 import msgspec
 from msgspec import Raw, Struct
 
-from afoot.core.call import Call
-from afoot.core.facts import Answer, Answered, Asked, Entry, Finished
+from afoot.core.call import Call, without_results
+from afoot.core.facts import Answer, Answered, Asked, Finished
 from afoot.engine.followers import Watcher
 from afoot.errors import UnknownName
 from afoot.providers.browser.extension import BrowserRegistry, ExtensionLink
@@ -123,12 +123,12 @@ class SidePanel:
         return calls
 
     def _on_fact(self) -> None:
-        entry: Entry = self._watcher.entries.pop()
+        entry = self._watcher.take()[-1]
         fact = type(entry.fact)
         if not self.is_open and fact not in (Asked, Answered, Finished):
             return
         if self.is_open and fact is Finished and len(self._ended) < MAX_CALLS:
-            self._ended.append((self._engine.clock.now(), self._engine[entry.call].call))
+            self._ended.append((self._engine.clock.now(), without_results(self._engine[entry.call].call)))
         self._mark_changed()
 
     def _mark_changed(self) -> None:

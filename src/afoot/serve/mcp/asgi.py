@@ -97,12 +97,17 @@ class HttpResponse(Struct, eq=False):
 
     def watch(self, wake: Callable[[], object]) -> None:
         """Call `wake` once the caller has gone; a second call takes the place of the first."""
-        if self.disconnect_watch is not None:
-            self.disconnect_watch.close()
+        self.unwatch()
         if self.gone:
             wake()
         elif self.receive is not None:
             self.disconnect_watch = DisconnectWatch(self.receive, self, wake)
+
+    def unwatch(self) -> None:
+        """Watch the caller no more. The watch is dropped, as it and this response hold each other."""
+        if self.disconnect_watch is not None:
+            self.disconnect_watch.close()
+            self.disconnect_watch = None
 
     async def send(self, frames: Sequence[bytes], *, more: bool = True, raw: bytes = b"") -> None:
         """Send frames as events, but wait no longer than `stuck_s` for a reader that takes nothing."""

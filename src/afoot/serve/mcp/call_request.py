@@ -378,8 +378,8 @@ class CallRequest:
                 self.wakeup.clear()
                 done = await self._send_new(follower)
         finally:
-            if live.call.released is None:  # else it is forgotten, and its followers with it
-                follower.close()
+            follower.close()  # also of a call that is forgotten: it and its followers would be a cycle
+            if live.call.released is None:
                 self.requests.merge_series(self.series)
             engine.deadlines.deferred.pop(self, None)
             if self._timer is not None:

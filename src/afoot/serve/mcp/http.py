@@ -72,8 +72,7 @@ class McpHttp:
         except ConnectionResetError:
             pass  # the caller left before it had said everything
         finally:
-            if reply.disconnect_watch is not None:
-                reply.disconnect_watch.close()
+            reply.unwatch()
             if reply.leave is not None:
                 await self._end_response(reply, reply.leave)
 

@@ -1,0 +1,71 @@
+"""`fact_bytes` is the size of a fact in memory, and `encode_large` encodes what may not fit into memory.
+
+Queues of facts have their bounds in bytes: a thousand facts may be a hundred kilobytes, or thirty gigabytes.
+"""
+
+from msgspec import Raw, json
+from msgspec.structs import replace
+
+from afoot.core.facts import NOTHING, Fact, Finished, Logged, Opened, Reported, Result
+
+LARGE_BYTES = 1024 * 1024  # of a value from which on `encode_large` is used
+FACT_BYTES = 200  # about what every fact takes besides its content
+MIN_SHED_BYTES = 4096  # of content that is worth leaving out
+_FRAME_BYTES = 4096  # of JSON around the content of a large value; more only makes the buffer grow
+
+_encode = json.Encoder().encode
+_encode_into = json.Encoder().encode_into
+
+
+def encode_sized(value: object, size: int) -> bytes:
+    """JSON of a value with `size` bytes of content; raises MemoryError, whatever the size."""
+    return _encode(value) if size < LARGE_BYTES else encode_large(value, size)
+
+
+def encode_large(value: object, size: int) -> bytes:
+    """JSON of a value with `size` bytes of content; raises MemoryError.
+
+    `Encoder.encode` ends the process with a segmentation fault where its buffer cannot grow (msgspec 0.22);
+    `encode_into` raises. The buffer has its whole size at once: one that grows is copied several times.
+    """
+    buffer = bytearray(size + _FRAME_BYTES)
+    _encode_into(value, buffer)
+    return bytes(buffer)
+
+
+def fact_bytes(fact: Fact) -> int:
+    """About the bytes that a fact takes in memory."""
+    if isinstance(fact, Finished):
+        return FACT_BYTES + (0 if fact.result is None else result_bytes(fact.result))
+    if isinstance(fact, Reported):
+        content = len(fact.data) + len(fact.partial) + len(fact.checkpoint) + len(fact.more)
+        return FACT_BYTES + content + len(fact.message or "")
+    if isinstance(fact, Logged):
+        return FACT_BYTES + len(fact.text) + len(fact.more)
+    if isinstance(fact, Opened):
+        return FACT_BYTES + len(fact.arguments) + len(fact.more)
+    return FACT_BYTES
+
+
+def result_bytes(result: Result) -> int:
+    """The bytes of a result."""
+    return len(result.content) + len(result.structured) + len(result.more)
+
+
+def without_content(fact: Fact, why: str) -> Fact:
+    """The fact without its content, and with a text that says so; the same fact if it has little content.
+
+    A result becomes an error: nobody may take it for the whole.
+    """
+    size = fact_bytes(fact) - FACT_BYTES
+    if size < MIN_SHED_BYTES:
+        return fact
+    text = f"{size} bytes were not kept: {why}"
+    if isinstance(fact, Finished):
+        content = Raw(json.encode([{"type": "text", "text": text}]))
+        return replace(fact, result=Result(content, is_error=True))
+    if isinstance(fact, Reported):
+        return replace(fact, message=text, data=NOTHING, partial=NOTHING, checkpoint=NOTHING, more=NOTHING)
+    if isinstance(fact, Logged):
+        return replace(fact, text=text, more=NOTHING)
+    return fact
