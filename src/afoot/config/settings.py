@@ -123,6 +123,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     max_message_chars: int = 1000
     max_data_bytes: int = 64 * 1024
     max_questions: int = 100
+    max_unread_bytes: int = 64 * 1024 * 1024
 
     history: str = "best-effort"  # or "required"
     durable: str = "normal"  # or "full"

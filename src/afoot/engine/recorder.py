@@ -19,7 +19,7 @@ from afoot.engine.live_call import LiveCall
 from afoot.errors import StoreError
 
 MAX_RING_FACTS = 10_000  # facts kept in memory while the journal is away
-MAX_RING_BYTES = 64 * 1024 * 1024  # of them together
+MAX_RING_BYTES = 128 * 1024 * 1024  # of them together, and of what waits behind a write under way
 PIECE_BYTES = 8 * 1024 * 1024  # of content that is encoded and written at once, or one fact if that has more
 NOT_KEPT = "the history could not be written, and memory for it was full"
 SLOW_S = 2.0
@@ -56,6 +56,7 @@ class Recorder:
         self._scheduled = False
         self._crowded = False
         self._writing: asyncio.Task[None] | None = None
+        self._too_much: asyncio.Future[None] = self._loop.create_future()  # done: too much waits for a write
         self._retry: asyncio.TimerHandle | None = None
         self.degraded: str | None = None  # why
 
@@ -172,7 +173,10 @@ class Recorder:
         self._scheduled = False
         self._crowded = len(self._batch.entries) > CROWD
         if self._writing is not None and self.degraded is None:
-            return  # the write under way flushes again when it is done
+            # The write under way flushes again when it is done; or now, if too much waits behind it.
+            if self._batch_bytes > MAX_RING_BYTES and not self._too_much.done():
+                self._too_much.set_result(None)
+            return
         batch = self._batch
         self._batch = Batch()
         is_heavy = self._batch_bytes > PIECE_BYTES
@@ -216,9 +220,12 @@ class Recorder:
     async def _await(self, pending: Awaitable[None], batch: Batch, after: list[Callable[[], object]]) -> None:
         """Wait for a write in a thread; after SLOW_S the calls go on without it."""
         write = asyncio.ensure_future(pending)
-        done, _ = await asyncio.wait([write], timeout=SLOW_S)
+        too_much = self._too_much = self._loop.create_future()
+        await asyncio.wait([write, too_much], timeout=SLOW_S, return_when=asyncio.FIRST_COMPLETED)
+        done = write.done()
         if not done:
-            self._mark(f"a write takes over {SLOW_S:g} s")
+            slow = f"a write takes over {SLOW_S:g} s"
+            self._mark(f"over {MAX_RING_BYTES} bytes wait for a write" if too_much.done() else slow)
             self._set_slow(batch)
             self._seen(batch, after, False)
             self._flush()  # what waited behind it goes on too

@@ -39,8 +39,11 @@ async def load_call(engine: Engine, call_id: str) -> LiveCall:
     """A call that lives, or that the journal remembers; raises UnknownName."""
     with suppress(UnknownName):
         return engine[call_id]
+    # While the journal is away, memory has the rest. It is looked at first: facts that are written meanwhile
+    # leave memory, and the journal may have been read before.
+    kept = engine.recorder.kept(call_id, 0)
     entries = await engine.journal.facts(call_id)
-    entries += engine.recorder.kept(call_id, len(entries))  # while the journal is away, memory has the rest
+    entries += [entry for entry in kept if entry.seq > len(entries)]
     if not entries or entries[0].seq > 1:
         raise UnknownName("call", call_id)
     live = call_from_entries(entries)

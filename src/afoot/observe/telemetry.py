@@ -170,6 +170,7 @@ class TelemetryFollower:
             self._ledger.finished(notes)
         elif type(entry.fact) is Released:
             del self._notes_by_call[entry.call]
+            self._calls[entry.call].watchers.remove(notes)  # else both, and the result, would be a cycle
             self._over.append(notes)
             self._wakeup.set()
 

@@ -25,6 +25,7 @@ from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.tokens import TokenChecks
 from afoot.serve.callers import Callers
 from afoot.serve.resources import ResourceCatalog, ServerResources
+from afoot.serve.unread import UnreadResults
 from afoot.wire import mcp_2026, sealed
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.mcp_2026 import missing_capability
@@ -65,6 +66,7 @@ class GatewayState(Struct):
     token_checks: TokenChecks | None = None  # for others to prove who they are
     started_at: float = 0.0
     client_limits: ClientLimits = field(default_factory=ClientLimits)  # how long clients wait, by name
+    made_unread: UnreadResults | None = None
 
     def __post_init__(self) -> None:
         self.info = Raw(json.encode({"name": "afoot", "version": self.version}))
@@ -76,6 +78,13 @@ class GatewayState(Struct):
         if self.made_resource_catalog is None:
             self.made_resource_catalog = ResourceCatalog(self.engine.catalog, lambda: self.resource_servers())
         return self.made_resource_catalog
+
+    @property
+    def unread(self) -> UnreadResults:
+        """The large results that are being sent."""
+        if self.made_unread is None:
+            self.made_unread = UnreadResults(lambda: self.settings.max_unread_bytes)
+        return self.made_unread
 
     @property
     def callers(self) -> Callers:

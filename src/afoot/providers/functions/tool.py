@@ -18,6 +18,7 @@ from msgspec import Raw
 from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
+from afoot.core.encoding import encode_sized
 from afoot.core.facts import Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import BadTool, ToolError, UnknownName
@@ -41,7 +42,6 @@ _HINT_NAMES: Final = {
     "idempotent": "idempotentHint",
     "open_world": "openWorldHint",
 }
-_encode = msgspec.json.Encoder().encode
 
 Positional = tuple[Any, ...]
 Kwargs = dict[str, Any]
@@ -280,7 +280,7 @@ class FunctionProvider:
                 stop_call(ctx, "the call is over")
         # The commonest result, without a call in between: ASCII text of a function that promises no schema.
         if type(value) is str and function.result_encoder.schema is None and value.isascii():
-            return Result(Raw(b'[{"type":"text","text":' + _encode(value) + b"}]"))
+            return Result(Raw(b'[{"type":"text","text":' + encode_sized(value, len(value)) + b"}]"))
         return function.result_encoder.encode(value)
 
     async def _run_on_engine_loop(

@@ -26,6 +26,7 @@ JSON = (b"content-type", b"application/json")
 LENGTH_DIGITS = 20  # of the longest length that HTTP parsers read
 ONE_WRITE_BYTES = 16_384  # certainly fits into the socket's buffer: writing so much never waits
 WEBSOCKET_PROVED = "afoot.proved"  # key of a WebSocket's scope: a function that lifts the bounds of strangers
+PIECE_BYTES = 256 * 1024  # of a large body that are handed over at once
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
@@ -122,11 +123,29 @@ class HttpResponse(Struct, eq=False):
         if is_first and len(data) <= ONE_WRITE_BYTES:
             await self.transmit(piece)
             return
+        if len(data) > PIECE_BYTES:
+            await self._send_large(data, more=more)
+            return
         try:
             async with asyncio.timeout(self.stuck_s):
                 await self.transmit(piece)
         except TimeoutError:
             self.gone = True
+
+    async def _send_large(self, data: bytes, *, more: bool = False) -> None:
+        """Hand over a large body piece by piece, each once the reader has taken most of those before.
+
+        Written at once, all of it would lie in the connection's buffer after this request is forgotten.
+        """
+        for at in range(0, len(data), PIECE_BYTES):
+            part = data[at : at + PIECE_BYTES]
+            is_more = more or at + PIECE_BYTES < len(data)
+            try:
+                async with asyncio.timeout(self.stuck_s):
+                    await self.transmit({"type": "http.response.body", "body": part, "more_body": is_more})
+            except TimeoutError:
+                self.gone = True
+                return
 
     async def finish(self, frames: Sequence[bytes], last: bytes | None) -> None:
         """Send the last frame; after one send with no more to come, a closing client is no disconnect."""
@@ -141,7 +160,10 @@ class HttpResponse(Struct, eq=False):
             self.is_complete = True
             head = [JSON, (b"content-length", b"%d" % len(last)), *self.headers]
             await self.transmit({"type": "http.response.start", "status": 200, "headers": head})
-            await self.transmit({"type": "http.response.body", "body": last})
+            if len(last) > PIECE_BYTES:
+                await self._send_large(last)
+            else:
+                await self.transmit({"type": "http.response.body", "body": last})
 
     def error_if_unanswered(self) -> bytes | None:
         """The error for a request of the handshake era that was cancelled, as the SDK's own server has it.

@@ -13,7 +13,8 @@ from typing import Protocol, Self
 
 from msgspec import UNSET, Raw
 
-from afoot.core.call import ProgressSeries
+from afoot.core.call import ProgressSeries, without_results
+from afoot.core.encoding import fact_bytes
 from afoot.core.facts import (
     NOTHING,
     Answered,
@@ -44,9 +45,10 @@ from afoot.serve.mcp import handles, tasks
 from afoot.serve.mcp.idempotency import abandoned_twin, call_of_key
 from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream, record_request
 from afoot.serve.shared import GatewayState
+from afoot.serve.unread import LARGE_RESULT_BYTES
 from afoot.wire import handles as wire_handles
 from afoot.wire import results
-from afoot.wire.jsonrpc import Fault
+from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
 from afoot.wire.results import ErrorMeta, FrameMeta, ProgressMeta, ResultMeta, ToolCall
 
 FIRST_NOTICE_S = 2.0  # no notice of ours before a call is this old (T5)
@@ -103,8 +105,8 @@ class CallRequest:
     __slots__ = (
         "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since",
         "_is_past_first_moment", "_known_children", "_knows_call", "_last_children", "_mark",
-        "_missed", "_next_estimate", "_sent", "_shows_stages", "_timer", "as_task", "caller", "era",
-        "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "may_become_task",
+        "_large_frames", "_missed", "_next_estimate", "_sent", "_shows_stages", "_timer", "as_task", "caller",
+        "era", "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "may_become_task",
         "requests", "round", "series", "stopped", "stream", "tool_call", "waits", "wakeup",
     )  # fmt: skip
 
@@ -136,6 +138,7 @@ class CallRequest:
         self.has_own_deadline = False  # the caller said itself when
         self._form_since: float | None = None  # a form is open at the caller since
         self._knows_call = False  # whether the caller knows the id of its call
+        self._large_frames: list[bytes] | None = None  # those before a large result, once that is there
         self._missed = 0  # facts that this reader was too slow for, and does not know of yet
         self._data_since, self._data_sent = 0.0, 0  # reports with data in the second that began then
         self._shows_stages = False
@@ -387,6 +390,9 @@ class CallRequest:
             if self.series.repaired:
                 self.requests.series.repaired += self.series.repaired
                 self.gateway.count("reports repaired", self.series.repaired)
+        if self._large_frames is not None:
+            del live, follower  # neither may keep the result while it waits
+            await self._send_large_result(self._large_frames)
 
     async def resume(self) -> None:
         """Follow the call, as one more request, for a stream that broke; first comes what it has missed.
@@ -514,6 +520,9 @@ class CallRequest:
         if call.open:
             last = self._pause(list(call.open.values()), follower, frames)
         elif call.end is not None and any(type(entry.fact) is Finished for entry in self.live.backlog):
+            if fact_bytes(call.end) >= LARGE_RESULT_BYTES:
+                self._large_frames = frames
+                return True
             last = self._last_frame(call.end, self.stream.streaming)
         if last is not None:
             await self.stream.finish(frames, last)
@@ -590,19 +599,26 @@ class CallRequest:
             elif type(item) not in _WITHOUT_FRAME or self._shows_stages:
                 self.render(item, frames, asked)
             if type(item) is Finished:
+                if fact_bytes(item) >= LARGE_RESULT_BYTES:
+                    self._large_frames = frames
+                    return True
                 last = self._last_frame(item, bool(frames) or self.stream.streaming)
         if last is None and (asked or self._due < inf):
             last = self._pause(asked, follower, frames)
         if last is not None:
-            if self.live.call.questions:
-                frames += self.era.withdraw_questions(self)
-            await self.stream.finish(frames, last)
+            await self._finish(frames, last)
         elif frames:
             await self.stream.send(frames)
             self._sent = self.gateway.engine.clock.now()
         if last is None and self._is_past_first_moment and self._timer is None:
             await self._break_silence()
         return last is not None
+
+    async def _finish(self, frames: list[bytes], last: bytes) -> None:
+        """Send the last frame, behind those that take back what was asked."""
+        if self.live.call.questions:
+            frames += self.era.withdraw_questions(self)
+        await self.stream.finish(frames, last)
 
     def _within_data_rate(self, items: list[Fact | Reading]) -> list[Fact | Reading]:
         """Leave out the oldest reports with data, if there are more than `data_hz` a second (P14).
@@ -738,6 +754,58 @@ class CallRequest:
         tool = self.gateway.tool(name) or self.live.tool
         return b'"outputSchema"' not in bytes(tool.definition)
 
+    async def _send_large_result(self, frames: list[bytes]) -> None:
+        """Send the result when its caller has read enough of those before; raises Fault.
+
+        While it waits, only the history has it, or the recorder's ring if that cannot be written.
+        """
+        live = self.live
+        unread = self.gateway.unread
+        assert live.call.end is not None
+        size = fact_bytes(live.call.end)
+        if not unread.take(self.caller, size):
+            self.live = _without_results(live)
+            del live
+            if not await self._wait_for_room(size):
+                await self._leave()
+                return
+            live = await self._load_again(size)
+        try:
+            end = live.call.end
+            assert end is not None
+            self.live = live
+            last = self._last_frame(end, bool(frames) or self.stream.streaming)
+            self.live = _without_results(live)
+            del live, end  # the frame has it all
+            await self._finish(frames, last)
+        finally:
+            unread.free(self.caller, size)
+
+    async def _wait_for_room(self, size: int) -> bool:
+        """Wait until a result of this size may be sent; False if nobody waits for it any more."""
+        unread = self.gateway.unread
+        self.stream.watch(self.wakeup.set)
+        unread.await_room(self.wakeup.set)
+        try:
+            while not (self.stopped or self.stream.gone):
+                if unread.take(self.caller, size):
+                    return True
+                self.wakeup.clear()
+                await self.wakeup.wait()
+            return False
+        finally:
+            unread.leave(self.wakeup.set)
+
+    async def _load_again(self, size: int) -> LiveCall:
+        """Load the call whose result has waited in the history; raises Fault if it was deleted meanwhile."""
+        call_id = self.live.call.id
+        try:
+            return await self.gateway.own_call(call_id, self.live.call.opened.caller)
+        except AfootError as error:
+            self.gateway.unread.free(self.caller, size)
+            text = f"the result of call {call_id} is not there any more: {error}"
+            raise Fault(INTERNAL_ERROR, text) from None
+
     async def _break_silence(self) -> None:
         """Open the stream, or say that the call still lives: nothing came for a while (C6)."""
         now = self.gateway.engine.clock.now()
@@ -848,3 +916,9 @@ class CallRequest:
             meta.progress = meta.progress or ProgressMeta()
             meta.progress.eta_s, meta.progress.eta_range_s = eta.left_s, eta_range(eta)
         return meta
+
+
+def _without_results(live: LiveCall) -> LiveCall:
+    """A call that is over, as a request keeps it while its result is sent, or waits to be."""
+    call, own = without_results(live.call), live.caller_requests
+    return LiveCall(call, live.tool, recorded=live.recorded, unrecorded=live.unrecorded, caller_requests=own)

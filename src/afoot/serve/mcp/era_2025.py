@@ -357,7 +357,7 @@ class Era2025:
         else:
             work = self._subscribe(request_id, str(message.method), resources.read_uri(message))
         with self._pending.without_call(request_id) as wakeup:
-            await serve_lookup(self._gateway, request_id, stream, wakeup, work)
+            await serve_lookup(self._gateway, request_id, self.caller, stream, wakeup, work)
 
     async def _subscribe(self, request_id: Id, method: str, uri: str) -> bytes:
         """Subscribe to a resource, or end that; raises Fault."""

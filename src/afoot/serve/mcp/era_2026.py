@@ -21,7 +21,7 @@ from afoot.serve.mcp import handles, tasks
 from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.lookups import answer_lookup_2026, read_lookup, serve_lookup
 from afoot.serve.mcp.pending import CANCELLED, PendingRequests
-from afoot.serve.mcp.streams import ResponseStream
+from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
 from afoot.serve.mcp.tasks import watch_tasks
 from afoot.serve.resources import LISTS, ChangeListener, ResourceCatalog
 from afoot.serve.shared import GatewayState
@@ -106,12 +106,13 @@ class Era2026(Struct, eq=False):
         elif message.method == "subscriptions/listen":
             await self._listen(message, request_id, stream, headers)
         elif message.method in METHODS_2026:
-            await stream.finish((), await tasks.answer_task_request(gateway, message, headers, caller))
+            last = await tasks.answer_task_request(gateway, message, headers, caller)
+            await finish_within_bound(stream, last, gateway.unread, caller)
         elif message.method in LOOKUPS:
             lookup = read_lookup(message, mcp_2026.read_plain(message, headers), caller)
             with self._pending.without_call(request_id) as wakeup:
                 work = answer_lookup_2026(gateway, lookup)
-                await serve_lookup(gateway, request_id, stream, wakeup, work)
+                await serve_lookup(gateway, request_id, caller, stream, wakeup, work)
         else:
             mcp_2026.read_plain(message, headers)
             await gateway.wait_until_servers_ready()

@@ -15,7 +15,7 @@ from msgspec import Raw, UnsetType
 from afoot.core.facts import Answer, Question
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError
-from afoot.serve.mcp.streams import ResponseStream
+from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
 from afoot.serve.resources import ServerResources
 from afoot.serve.shared import GatewayState
 from afoot.wire import resources as wire
@@ -40,6 +40,7 @@ def read_lookup(message: Envelope, asked: PlainParams, caller: str) -> Lookup:
 async def serve_lookup(
     gateway: GatewayState,
     request_id: Id,
+    caller: str,
     stream: ResponseStream,
     wakeup: Wakeup,
     work: Coroutine[Any, Any, bytes],
@@ -65,7 +66,7 @@ async def serve_lookup(
         if not stream.streaming:
             raise
         last = results.error_response(fault, request_id)
-    await stream.finish((), last)
+    await finish_within_bound(stream, last, gateway.unread, caller)
 
 
 async def answer_lookup_2026(gateway: GatewayState, lookup: Lookup) -> bytes:

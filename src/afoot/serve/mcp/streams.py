@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import UNSET, Raw, json
 
 from afoot.core.ports import MessageLog
+from afoot.serve.unread import LARGE_RESULT_BYTES, UnreadResults
 from afoot.wire.jsonrpc import Envelope
 from afoot.wire.results import ToolCall
 
@@ -40,6 +41,22 @@ class ResponseStream(Protocol):
     def watch(self, wake: Callable[[], object]) -> None:
         """Call `wake` once the caller has gone."""
         ...
+
+
+async def finish_within_bound(
+    stream: ResponseStream, last: bytes, unread: UnreadResults, caller: str
+) -> None:
+    """Send a last frame that is in memory already; raises Fault if its caller leaves too much unread."""
+    size = len(last)
+    if size < LARGE_RESULT_BYTES:
+        await stream.finish((), last)
+        return
+    if not unread.take(caller, size):
+        raise unread.refusal(caller)
+    try:
+        await stream.finish((), last)
+    finally:
+        unread.free(caller, size)
 
 
 class RecordedStream:
