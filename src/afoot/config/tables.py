@@ -158,6 +158,7 @@ class QuotaSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     per_s: float = 60.0  # in which `calls` and `cpu_s` count
     concurrent: int = 0  # more at once are refused
     concurrency: int = 0  # more at once wait in the queue (C8)
+    sessions: int = 0  # of the handshake era; the one idle longest makes room for more
 
 
 class RetentionSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

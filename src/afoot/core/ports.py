@@ -286,6 +286,11 @@ class Journal(Protocol):
         """The number of the last fact written, in one series for the whole journal."""
         ...
 
+    @property
+    def written_bytes(self) -> int:
+        """About the bytes that were written since it was opened."""
+        ...
+
     def write(self, batch: Batch) -> Awaitable[None] | None:
         """Record a batch whole or not at all: now, or when the awaitable is done; raises StoreError."""
         ...

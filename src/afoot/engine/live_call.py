@@ -26,6 +26,7 @@ from afoot.core.facts import (
     Trace,
 )
 from afoot.core.ports import CallerPresence, Provider, TimerHandle, Tool, Work
+from afoot.core.rate_limit import RateLimit
 from afoot.core.redaction import hidden_texts
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
@@ -103,6 +104,8 @@ class LiveCall(Struct, eq=False):
     advance: Reading | None = None  # the newest of those sampled that said more than the one before
     late_at: float = 0.0  # when its last report after its end was recorded
     late: int = 0  # lines that it has logged since its end
+    log_rate: RateLimit | None = None  # once it has logged a line
+    lines_left_out: int = 0  # since the last line that was recorded: it logs too many
     recorded: int = 0  # the seq of the last fact that may be seen
     unrecorded: bool = False  # whether a fact was shown that the history does not have yet
     backlog: deque[Entry] = field(default_factory=partial(deque, maxlen=BACKLOG))

@@ -13,6 +13,8 @@ from afoot.engine.engine import Engine
 from afoot.errors import StoreError
 
 LOOK_S = 60.0  # between two looks whether calls are to go
+GROWTH_LOOK_S = 1.0  # between two looks whether the history has grown so much that calls are to go sooner
+GROWTH_SHARE = 16  # of `retain.bytes`, by which it may grow between two purges
 PAUSE_S = 0.05  # between two steps, so that writers have their turn
 DAY_S = 86_400.0
 
@@ -26,6 +28,7 @@ class Retention:
         self._engine = engine
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
+        self._purged_at = 0  # bytes that were written when calls were last looked at
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._run())
@@ -39,7 +42,7 @@ class Retention:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            await self._wait_for_growth()
             self.follow_wall_clock()
             try:
                 count = await self.purge()
@@ -48,6 +51,17 @@ class Retention:
             else:
                 if count:
                     log.info("%d calls are kept no longer", count)
+
+    async def _wait_for_growth(self) -> None:
+        """Wait until the next look is due, by time or because much was written."""
+        journal, left_s = self._engine.journal, LOOK_S
+        while left_s > 0:
+            await asyncio.sleep(GROWTH_LOOK_S)
+            left_s -= GROWTH_LOOK_S
+            most = self._settings().retain.bytes
+            if most and journal.written_bytes - self._purged_at >= most // GROWTH_SHARE:
+                break
+        self._purged_at = journal.written_bytes
 
     async def purge(self) -> int:
         """Have all go that are to go; how many went. Raises StoreError."""

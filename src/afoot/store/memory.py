@@ -43,6 +43,11 @@ class MemoryJournal:
         """The position of the last fact written."""
         return self._last
 
+    @property
+    def written_bytes(self) -> int:
+        """Nothing: memory has no file to measure."""
+        return 0
+
     def write(self, batch: Batch) -> None:
         """Record a batch; raises StoreError for a fact that is recorded already."""
         self._check_open()

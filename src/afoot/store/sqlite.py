@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from msgspec import DecodeError, json
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from afoot.core.encoding import encode_sized, fact_bytes
 from afoot.core.facts import Entry, Finished, Sample
@@ -65,6 +65,7 @@ class SqliteJournal:
         self.path = Path(path)
         self.epoch = ""
         self.position = 0
+        self.written_bytes = 0
         self._is_full = durable == "full"
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
@@ -145,7 +146,12 @@ class SqliteJournal:
         return max(found)[1] if found else None
 
     async def purge(self, rule: PurgeRule) -> int:
-        """Delete the next calls that the rule names, off the loop; raises StoreError."""
+        """Delete the next calls that the rule names, off the loop; raises StoreError.
+
+        A limit in bytes is for the file and its log together: a quarter of it is for the log.
+        """
+        if rule.most_bytes is not None:
+            rule = replace(rule, most_bytes=rule.most_bytes - self._checkpointer.limit_log(rule.most_bytes))
         async with self._purging:
             await self._flush_rows()
             gone = await self._read(lambda db: purging.select_purgeable(db, rule))
@@ -242,7 +248,9 @@ class SqliteJournal:
         self.position = pos
         self._rows = dict[str, CallRow]() if flush_rows else rows
         # About what the log has grown by: the bodies, and the pages that any commit touches.
-        self._log_growth += ready.size + PAGE_BYTES * (6 + len(ready.facts) // 2)
+        growth = ready.size + PAGE_BYTES * (6 + len(ready.facts) // 2)
+        self.written_bytes += growth
+        self._log_growth += growth
         if self._log_growth >= self._checkpointer.growth:
             self._log_growth = self._checkpointer.wake()
 
@@ -311,14 +319,20 @@ class Checkpointer:
 
     def __init__(self, path: Path, growth: int = CHECKPOINT_BYTES, long: int = TRUNCATE_BYTES) -> None:
         self._path = path
-        self.growth = growth
-        self._long = long
+        self.growth = self._most_growth = growth
+        self._long = self._most_long = long
         self._wake = threading.Event()
         # Held while the log is truncated. Writers wait for it: one that never pauses would prevent the
         # truncation.
         self.truncating = threading.Lock()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="afoot-checkpoint", daemon=True)
+
+    def limit_log(self, most_bytes: int) -> int:
+        """Let the log have a quarter of this size at most; returns the size at which it is truncated."""
+        self._long = max(PAGE_BYTES, min(self._most_long, most_bytes // 4))
+        self.growth = min(self._most_growth, self._long // 4)
+        return self._long
 
     def start(self) -> None:
         """Start the thread."""

@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from threading import Event, Lock, get_ident
+from time import monotonic
 from typing import Any, Final
 
 CAPACITY: Final = 10_000
 _BATCH: Final = 2_000  # deliveries before the loop may do something else
+_SLICE_S: Final = 0.005  # or this time: a line of a log may cost much
 _log = logging.getLogger("afoot.providers")
 
 Delivery = tuple[Callable[..., object], tuple[Any, ...]]
@@ -100,8 +102,11 @@ class LoopQueue:
         # First lower the flag, then count: an item that is appended later schedules the next drain.
         self.is_scheduled = False
         items = self._items
-        for _ in range(min(len(items), _BATCH)):
+        until = monotonic() + _SLICE_S
+        for count in range(min(len(items), _BATCH)):
             _deliver(items.popleft())
+            if count % 16 == 15 and monotonic() > until:
+                break
         if self._newest and not items:
             with self._lock:
                 newest = list(self._newest.values())

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.upstream.transport import (
+    MAX_READ_CHARS,
     MessageRecording,
     PendingRequest,
     Request,
@@ -327,8 +328,8 @@ class McpConnection:
         if listener is not None:
             listener.log(said)
         else:
-            self.server_log.add_line(f"[{said.level}] {said.text}")
-            if self.on_log is not None:
+            is_kept = self.server_log.add_line(f"[{said.level}] {said.text[:MAX_READ_CHARS]}")
+            if is_kept and self.on_log is not None:
                 self.on_log(said)
 
     def _on_task(self, params: Raw) -> None:

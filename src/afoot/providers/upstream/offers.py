@@ -26,6 +26,7 @@ from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Fault
 from afoot.wire.mcp_2026 import ParamHeader
 
 MAX_PAGES: Final = 1000  # of one list: a server whose cursors never end must not hang us
+MAX_LIST_BYTES: Final = 8 * 1024 * 1024  # of one list; what a server lists beyond is not offered
 RELISTEN_S: Final = (1.0, 30.0)  # before a stream of notifications that ended is asked for again, doubling
 REFRESH_PAUSE_S: Final = (0.1, 10.0)  # before changed lists are read again; doubling while they keep changing
 APP_SCHEME: Final = "ui://"  # of the pages of MCP Apps
@@ -314,6 +315,7 @@ async def _fetch_pages(connection: McpConnection, method: str, key: str, is_prom
     """Return all pages of a list; nothing, if the server does not know it and did not promise it."""
     found: list[Raw] = []
     cursor: str | None = None
+    size = 0
     seen: set[str] = set()
     for _ in range(MAX_PAGES):
         try:
@@ -323,7 +325,13 @@ async def _fetch_pages(connection: McpConnection, method: str, key: str, is_prom
                 return found
             raise
         items, cursor = client_reading.read_list_page(result, key)
-        found += items
+        for item in items:
+            size += len(item)
+            if size > MAX_LIST_BYTES:
+                text = f"{method}: over {MAX_LIST_BYTES} bytes, so {len(found)} entries are offered"
+                connection.server_log.count_anomaly("list_too_large", text)
+                return found
+            found.append(Raw(bytes(item)))  # a copy: it would keep its whole page in memory
         if cursor is None:
             return found
         if cursor in seen:

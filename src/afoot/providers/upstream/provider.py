@@ -37,7 +37,7 @@ from afoot.providers.upstream.offers import (
 )
 from afoot.providers.upstream.reconnect import Reconnecting
 from afoot.providers.upstream.tool_call import LOGGER_CHARS, TEXT_CHARS, UnfitEra, UpstreamCall
-from afoot.providers.upstream.transport import Request, ServerLog, Transport
+from afoot.providers.upstream.transport import MAX_READ_CHARS, Request, ServerLog, Transport
 from afoot.providers.upstream.transport_stdio import MAX_BYTES, StdioTransport
 from afoot.wire import client, client_reading, passthrough
 from afoot.wire.client import Dialect, as_tool_error
@@ -505,7 +505,7 @@ class Upstream:
         callers = connection.waiting_callers() if caller == SHARED else {caller}
         if len(callers) > 1:
             return
-        text = self._options.clean(said.text)
+        text = self._options.clean(said.text[:MAX_READ_CHARS])
         more = said.more if text == said.text else NOTHING  # which may say the same
         logger = clean_line(said.logger, LOGGER_CHARS) or self.name
         line = Logged(0.0, clean_text(text, TEXT_CHARS), said.level, logger, more)

@@ -14,13 +14,18 @@ from typing import Any, Final, Protocol
 from msgspec import UNSET, Struct, field
 
 from afoot.core.facts import Answer, Question
+from afoot.core.rate_limit import RateLimit
 from afoot.providers.content import clean_line
 from afoot.wire import client_reading
 from afoot.wire.client_reading import ReceivedLog, ReceivedProgress
 from afoot.wire.jsonrpc import Envelope, Fault, Id
 
 LOG_LINES: Final = 1000  # of one server that are kept
+LOG_BYTES: Final = 256 * 1024  # of these lines together
 LOG_LINE_CHARS: Final = 2000
+MAX_READ_CHARS: Final = 16 * 1024  # of a line in which secrets are looked for; the rest is dropped
+LOG_BURST: Final = 40  # lines that a server may write at once
+LOG_LINES_PER_S: Final = 100  # and then in a second; more are left out, and counted where they would stand
 ANOMALIES_LOGGED: Final = 20  # of each kind; more are only counted
 
 RecordMessage = Callable[[str, bytes], None]  # gets "in" or "out", and the message
@@ -135,23 +140,51 @@ class ServerLog:
 
     def __init__(self, server: str, clean: Callable[[str], str] = str) -> None:
         self.server = server
-        self.logs: deque[tuple[float, str]] = deque(maxlen=LOG_LINES)
+        self.logs: deque[tuple[float, str]] = deque()
         self.counted: dict[str, int] = {}
-        self.last_words = ""  # the last line on stderr
         self._clean = clean  # takes secrets out (S4)
+        self._bytes = 0  # of the lines that are kept
+        self._last_line = ""  # as the server wrote it
+        self._rate = RateLimit(LOG_BURST, LOG_LINES_PER_S)
+        self._left_out = 0  # lines since the last one that was kept
 
-    def add_line(self, text: str) -> None:
-        """Keep a line of the server's own: from stderr, or a log message that belongs to no call."""
-        cleaned = clean_line(self._clean(text), LOG_LINE_CHARS)
-        if cleaned:
-            self.last_words = cleaned
-            self.logs.append((time.time(), cleaned))
+    @property
+    def last_words(self) -> str:
+        """The last line of the server's own."""
+        return clean_line(self._clean(self._last_line), LOG_LINE_CHARS) or ""
+
+    def add_line(self, text: str) -> bool:
+        """Keep a line of the server's own: from stderr, or a log message that belongs to no call.
+
+        False if it was left out, because the server writes too many: taking secrets out of each would
+        keep all others waiting.
+        """
+        text = text[:MAX_READ_CHARS]
+        if text and not text.isspace():
+            self._last_line = text
+        now = time.time()
+        if not self._rate.take(now):
+            self._left_out += 1
+            return False
+        if self._left_out:
+            self._keep(now, f"afoot: {self._left_out} lines were left out")
+            self._left_out = 0
+        if cleaned := clean_line(self._clean(text), LOG_LINE_CHARS):
+            self._keep(now, cleaned)
+        return True
 
     def note(self, text: str, level: int = logging.INFO) -> None:
         """Keep a line of ours about the server, and write it to the gateway's log."""
-        said = clean_line(self._clean(text), LOG_LINE_CHARS) or ""
-        self.logs.append((time.time(), f"afoot: {said}"))
+        said = clean_line(self._clean(text[:MAX_READ_CHARS]), LOG_LINE_CHARS) or ""
+        self._keep(time.time(), f"afoot: {said}")
         _log.log(level, "server %s: %s", self.server, said)
+
+    def _keep(self, now: float, line: str) -> None:
+        """Keep a line; the oldest go where there are too many, or too large ones."""
+        self.logs.append((now, line))
+        self._bytes += len(line)
+        while len(self.logs) > LOG_LINES or self._bytes > LOG_BYTES:
+            self._bytes -= len(self.logs.popleft()[1])
 
     def count_anomaly(self, kind: str, text: str = "") -> None:
         """Count a message that was dropped or repaired; the first ones of each kind are logged, too."""

@@ -4,8 +4,10 @@ import asyncio
 import os
 import shutil
 import signal
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from math import inf
 from typing import Final, cast
 
 from afoot.config.settings import Server
@@ -18,6 +20,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024  # of one message
 STDERR_LINE_BYTES: Final = 16 * 1024
 EXIT_STEP_S: Final = 2.0  # to wait after each step: closed stdin, SIGTERM, SIGKILL
 LAST_WORDS_S: Final = 0.3  # after the death of a child: by then what it left in its pipes was read
+SLICE_S: Final = 0.005  # of handling what one server says before all others have their turn
 READ_PAUSE_S: Final = 0.002  # between two reads during a flood of progress
 PROGRESS: Final = b"notifications/progress"
 
@@ -52,6 +55,8 @@ class StdioTransport(asyncio.SubprocessProtocol):
         self._closed = "stdout"  # the pipe that it closed, if it lives on
         self._how = ""  # it ended
         self._heard_at = 0.0
+        self._lines: deque[bytes] = deque()  # that were read and not handled yet
+        self._is_reading = True
         self._receive: Receive | None = None
         self._lost: OnLost | None = None
 
@@ -150,15 +155,40 @@ class StdioTransport(asyncio.SubprocessProtocol):
             for words in self._stderr_lines.feed(data):
                 self._server_log.add_line(words.decode("utf-8", "replace"))
             return
-        dropped, receive = self._stdout_lines.dropped, self._receive
-        assert receive is not None
+        dropped = self._stdout_lines.dropped
         lines = self._stdout_lines.feed(data)
-        for found in lines:
-            receive(found, None)
+        is_waiting = bool(self._lines)
+        self._lines.extend(lines)
+        if not is_waiting:
+            self._take_lines(SLICE_S)
         if lines and PROGRESS in lines[-1]:
             self._pause_reading()
         if self._stdout_lines.dropped > dropped:
             self._server_log.count_anomaly("message_too_long", f"over {self._max_bytes} bytes in one line")
+
+    def _take_lines(self, slice_s: float) -> None:
+        """Handle lines that were read, for so long; the rest when all others had their turn."""
+        loop, receive, lines = asyncio.get_running_loop(), self._receive, self._lines
+        assert receive is not None
+        until = loop.time() + slice_s
+        while lines:
+            receive(lines.popleft(), None)
+            if lines and loop.time() > until:
+                self._set_reading(False)
+                loop.call_soon(self._take_lines, slice_s)
+                return
+        self._set_reading(True)
+
+    def _set_reading(self, is_on: bool) -> None:
+        """Read on, or read nothing more until the lines that were read are handled."""
+        pipe = cast(asyncio.ReadTransport | None, self._process and self._process.get_pipe_transport(1))
+        if pipe is None or pipe.is_closing() or is_on == self._is_reading:
+            return
+        self._is_reading = is_on
+        if is_on:
+            pipe.resume_reading()
+        else:
+            pipe.pause_reading()
 
     def _pause_reading(self) -> None:
         """Pause reading for a moment if the server sends progress faster than that.
@@ -169,14 +199,13 @@ class StdioTransport(asyncio.SubprocessProtocol):
         loop = asyncio.get_running_loop()
         before = self._heard_at
         self._heard_at = loop.time()
-        pipe = cast(asyncio.ReadTransport | None, self._process and self._process.get_pipe_transport(1))
-        if self._heard_at - before < READ_PAUSE_S and pipe is not None and not pipe.is_closing():
-            pipe.pause_reading()
-            loop.call_later(READ_PAUSE_S, self._resume_reading, pipe)
+        if self._heard_at - before < READ_PAUSE_S and not self._lines:
+            self._set_reading(False)
+            loop.call_later(READ_PAUSE_S, self._resume_reading)
 
-    def _resume_reading(self, pipe: asyncio.ReadTransport) -> None:
-        if not pipe.is_closing():
-            pipe.resume_reading()
+    def _resume_reading(self) -> None:
+        if not self._lines:
+            self._set_reading(True)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd in (0, 1):  # it can read or answer nothing any more
@@ -195,6 +224,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
         if self._is_dead:
             return
         self._is_dead = True
+        self._take_lines(inf)  # its last words
         self._gone.set()
         self._kill(signal.SIGKILL)
         self._how = self._describe_end()

@@ -24,7 +24,7 @@ from afoot.serve.mcp.streams import ResponseStream
 from afoot.serve.shared import GatewayState
 from afoot.wire import jsonrpc, mcp_2025
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault
-from afoot.wire.results import ToolCall
+from afoot.wire.results import ErrorMeta, ToolCall
 from afoot.wire.sealed import (
     ResumePosition,
     SessionTicket,
@@ -37,6 +37,7 @@ ENDED_FOLDER = "ended"  # in the state folder
 SESSION_MAX_AGE_S = 7 * 86_400.0  # how old a session may be that is known again
 SESSION_IDLE_S = 1800.0  # after which a session is forgotten; its ticket lets its client in again
 MAX_SESSIONS = 10_000  # at once
+MAX_SESSIONS_PER_CALLER = 1000  # of these, where no quota says less
 _DAY_S = 86_400
 
 log = logging.getLogger("afoot.serve")
@@ -151,7 +152,7 @@ class Sessions2025:
         await self._request(held, message, reply)
 
     async def _open(self, message: Envelope, reply: HttpResponse, caller: str) -> None:
-        self._make_room()
+        self._make_room(caller)
         key = self._key(message, caller)
         era = self._new_era(key, caller)
         # It is there before its client knows of it, and not at all if it was not welcome.
@@ -262,7 +263,7 @@ class Sessions2025:
         now, issued = gateway.engine.clock.now(), ticket.issued
         if issued <= now - SESSION_MAX_AGE_S or self._ended.has(key, issued):
             return None
-        self._make_room()
+        self._make_room(caller)
         era = self._new_era(key, caller)
         era.restore(ticket)
         held = self._held[key] = HttpSession(era, now, caller)
@@ -283,9 +284,21 @@ class Sessions2025:
         held.era.close("the session was ended")
         self._forget_caller(held)
 
-    def _make_room(self) -> None:
-        """Forget idle sessions; raises Fault if there are still too many."""
+    def _make_room(self, caller: str) -> None:
+        """Forget idle sessions; raises Fault if there are still too many, here or of this caller.
+
+        Of a caller that has too many, the one idle longest is forgotten: its ticket lets its client in again.
+        """
         self._expire()
+        own = {key: held for key, held in self._held.items() if held.owner == caller}
+        most = self._most_sessions(caller)
+        if len(own) >= most:
+            idle = [key for key, held in own.items() if not held.busy and not held.streaming]
+            if not idle:
+                text = f"{caller} has too many sessions ({most}); end one with DELETE"
+                told = ErrorMeta("rate_limit", "too_many_sessions", True)
+                raise Fault(INVALID_REQUEST, text, data={"dev.afoot/error": told}, status=429)
+            self._forget(min(idle, key=lambda key: own[key].seen))
         if len(self._held) >= MAX_SESSIONS:
             raise Fault(
                 INVALID_REQUEST, f"too many sessions ({MAX_SESSIONS}); end one with DELETE", status=503
@@ -295,9 +308,18 @@ class Sessions2025:
         old = self._gateway.engine.clock.now() - SESSION_IDLE_S
         for key, held in list(self._held.items()):
             if held.seen < old and not held.busy and not held.streaming:
-                del self._held[key]
-                held.era.end_without_call()
-                self._forget_caller(held)
+                self._forget(key)
+
+    def _most_sessions(self, caller: str) -> int:
+        """The number of sessions that a caller may have, by its quota or by default."""
+        quota = self._gateway.engine.quota
+        limits = None if quota is None else quota.limits_of(caller)
+        return min(MAX_SESSIONS_PER_CALLER, limits.sessions if limits and limits.sessions else MAX_SESSIONS)
+
+    def _forget(self, key: str) -> None:
+        held = self._held.pop(key)
+        held.era.end_without_call()
+        self._forget_caller(held)
 
     def _forget_caller(self, held: HttpSession) -> None:
         """Forget the caller that is nothing but its session. A bridge is there until its own stream ends."""
