@@ -87,7 +87,7 @@ async def test_no_more_goes_than_is_too_much(tmp_path: Path) -> None:
     """H6: one large call over the limit does not cost fifty others."""
     async with SqliteJournal(tmp_path / "history.db") as journal:
         await large(journal, 20, 500_000)
-        assert await purged(journal, PurgeRule(most_bytes=9_400_000)) == 2
+        assert await purged(journal, PurgeRule(most_bytes=12_530_000)) == 2  # a quarter is for the log
 
 
 async def test_large_calls_go_in_smaller_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

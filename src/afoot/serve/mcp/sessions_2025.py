@@ -314,7 +314,7 @@ class Sessions2025:
         """The number of sessions that a caller may have, by its quota or by default."""
         quota = self._gateway.engine.quota
         limits = None if quota is None else quota.limits_of(caller)
-        return min(MAX_SESSIONS_PER_CALLER, limits.sessions if limits and limits.sessions else MAX_SESSIONS)
+        return (0 if limits is None else limits.sessions) or MAX_SESSIONS_PER_CALLER
 
     def _forget(self, key: str) -> None:
         held = self._held.pop(key)

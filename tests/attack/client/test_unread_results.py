@@ -1,0 +1,74 @@
+"""A client that asks for large results, and reads them or not: memory is a budget in bytes."""
+
+import gc
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.attack.process_memory import MB, resident_mb, settled_mb
+from tests.e2e.gateway import Gateway
+from tests.e2e.raw_client import Http, call
+
+TOOLS = Path(__file__).with_name("large_tools.py")
+RESULTS = 12
+RESULT_MB = 20
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    """A gateway with tools of large results."""
+    served = Gateway(tmp_path, {"drain_s": 0.2, "max_unread_bytes": 30 * MB}, [TOOLS])
+    served.start()
+    yield served
+    served.stop()
+
+
+def test_results_that_were_read_leave_memory_at_once(gateway: Gateway) -> None:
+    """H8: before, each waited for the garbage collector: 60 results of 30 MB left 2 GB behind."""
+    base = resident_mb(gateway)
+    for _ in range(RESULTS):
+        with Http(gateway.url) as client:
+            response = client.post(call("large", {"mb": RESULT_MB}))
+            assert len(response.read()) > RESULT_MB * MB
+    assert settled_mb(gateway, base + 2 * RESULT_MB) <= base + 2 * RESULT_MB
+
+
+def test_results_that_nobody_reads_wait_on_disk(gateway: Gateway) -> None:
+    """H8: a caller leaves at most `max_unread_bytes` in memory, and gets every result that it reads later."""
+    base = resident_mb(gateway)
+    clients = [Http(gateway.url, receive_bytes=4096) for _ in range(RESULTS)]
+    try:
+        for client in clients:
+            client.put(call("large", {"mb": RESULT_MB}))
+        with Http(gateway.url) as other:
+            assert other.ask(call("add", {"a": 1, "b": 2}))["result"]["structuredContent"] == {"sum": 3}
+        # One result on its way, the history's own buffers, and room for a slow disk.
+        assert settled_mb(gateway, base + 120) <= base + 120 < base + RESULTS * RESULT_MB
+        sizes = [len(client.take().read()) // MB for client in clients]
+        assert sizes == [RESULT_MB] * RESULTS
+    finally:
+        for client in clients:
+            client.close()
+        gc.collect()
+
+
+def test_a_gateway_at_its_limit_of_memory_does_not_crash(tmp_path: Path) -> None:
+    """H8: before, the encoder ended the process with SIGSEGV where its buffer could not grow."""
+    gateway = Gateway(tmp_path, {"drain_s": 0.2}, [TOOLS])
+    gateway.start()
+    limit = 700 * MB
+    resource.prlimit(gateway.process.pid, resource.RLIMIT_AS, (limit, limit))
+    clients = [Http(gateway.url, receive_bytes=4096) for _ in range(30)]
+    try:
+        for client in clients:
+            client.put(call("large", {"mb": 30}))
+        with Http(gateway.url) as other:
+            other.socket.settimeout(25)
+            assert other.ask(call("add", {"a": 1, "b": 2}))["result"]["structuredContent"] == {"sum": 3}
+        assert gateway.process.poll() is None
+    finally:
+        for client in clients:
+            client.close()
+        gateway.kill()
