@@ -6,6 +6,7 @@ import pytest
 
 from afoot.core.facts import Entry
 from afoot.core.ports import Run
+from afoot.engine import engine
 from afoot.engine.live_call import BACKLOG
 from afoot.errors import StoreError
 from afoot.serve.callers import requests_of
@@ -15,6 +16,12 @@ from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import YES, faked, nap, only, said, site_of
 from tests.serve.mcp.test_era_2025_resumed_streams import again, cut, lines, logs, nested, places
 from tests.serve.raw_transports import cancelled, client, older
+
+
+@pytest.fixture(autouse=True)
+def logs_as_much_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools here log more lines at once than a follower is kept: none of them is left out."""
+    monkeypatch.setattr(engine, "LOG_BURST_BYTES", 10**9)
 
 
 @faked
