@@ -159,3 +159,25 @@ async def test_a_history_that_cannot_be_changed_is_tried_again(caplog: pytest.Lo
         await asyncio.sleep(2 * LOOK_S + 1)
     said = [one.message for one in caplog.records if "stay for now" in one.message]
     assert said == ["calls that are to go stay for now: the disk is full"] * 2
+
+
+async def test_a_history_that_grows_fast_is_looked_at_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H8: before, it could grow by any size for a minute."""
+    journal = Journalist()
+    monkeypatch.setattr(type(journal), "written_bytes", 0)
+    looks = list[float]()
+    async with engine_of(works, journal=journal) as engine:
+        retention = Retention(engine, lambda: Settings(retain=RetentionSettings(bytes=1_600_000)))
+
+        async def look() -> int:
+            looks.append(asyncio.get_running_loop().time())
+            return 0
+
+        monkeypatch.setattr(retention, "purge", look)
+        async with retention:
+            await asyncio.sleep(10)
+            monkeypatch.setattr(type(journal), "written_bytes", 100_000)
+            await asyncio.sleep(2)
+            assert len(looks) == 1
+            await asyncio.sleep(LOOK_S + 1)
+            assert len(looks) == 2

@@ -124,7 +124,8 @@ class Web:
 
     def __init__(self, gateway: GatewayState, *, origins: Sequence[str] = (), mcp_token: str = "") -> None:
         guard = Guard(accepted_hosts(23668, []), frozenset(origins), mcp_token, TOKEN)
-        self.application = McpHttp(gateway, guard, Sessions2025(gateway))
+        self.sessions = Sessions2025(gateway)
+        self.application = McpHttp(gateway, guard, self.sessions)
         self.session = ""
 
     def open(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from afoot.core.facts import Fact, Finished, Released, Reported
+from afoot.core.facts import Fact, Finished, Released, Reported, Result
 from afoot.core.ports import CallQuery, PurgeRule
 from afoot.errors import StoreError
 from afoot.store import purge
@@ -88,6 +88,21 @@ async def test_no_more_goes_than_is_too_much(tmp_path: Path) -> None:
     async with SqliteJournal(tmp_path / "history.db") as journal:
         await large(journal, 20, 500_000)
         assert await purged(journal, PurgeRule(most_bytes=12_530_000)) == 2  # a quarter is for the log
+
+
+async def test_the_log_counts_as_part_of_the_history(tmp_path: Path) -> None:
+    """H8: file and log together obey the limit, also while both grow."""
+    path = tmp_path / "history.db"
+    log = tmp_path / "history.db-wal"
+    most = 8_000_000
+    async with SqliteJournal(path) as journal:
+        for n in range(60):
+            result = Result(Raw(b'"%s"' % (b"x" * 500_000)))
+            life: list[Fact] = [opened(float(n)), Finished(n + 0.5, "ok", result), Released(n + 0.5)]
+            await write(journal, *entries(f"c{n:03}", life), over(f"c{n:03}", float(n), 0.5))
+            await purged(journal, PurgeRule(most_bytes=most))
+        assert journal.written_bytes > 60 * 500_000
+        until(lambda: path.stat().st_size + log.stat().st_size <= most, "both within the limit")
 
 
 async def test_large_calls_go_in_smaller_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

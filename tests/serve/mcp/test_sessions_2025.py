@@ -120,6 +120,23 @@ async def test_there_are_only_so_many_sessions(monkeypatch: pytest.MonkeyPatch) 
 
 
 @faked
+async def test_a_caller_has_only_so_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H8, G2: before, one token took all 10,000. The one idle longest makes room, and may come back."""
+    monkeypatch.setattr(sessions_2025, "MAX_SESSIONS_PER_CALLER", 2)
+    async with site_of(nap) as gateway:
+        web = Web(gateway)
+        keys = list[str]()
+        for _ in range(4):
+            web.session = ""
+            await web.shake_hands()
+            keys.append(web.session)
+            await asyncio.sleep(1)
+        assert set(web.sessions._held) == set(keys[-2:])
+        assert (await web.ask(request("ping"), mcp_session_id=keys[0])).status == 200
+        assert len(web.sessions._held) == 2
+
+
+@faked
 @pytest.mark.parametrize("how", ["call", "stream"])
 async def test_a_session_in_use_does_not_expire(how: str) -> None:
     """S3: its half hour begins when its last request or stream is over."""
