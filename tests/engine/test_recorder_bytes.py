@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import Raw
 
+from afoot.core.encoding import fact_bytes
 from afoot.core.facts import Entry, Finished, Logged, Reported
 from afoot.core.ports import Report, Run
 from afoot.engine import live_call, recorder
@@ -28,8 +29,8 @@ async def test_the_ring_of_an_outage_is_bounded_in_bytes(monkeypatch: pytest.Mon
     async with engine_of(large, journal=journal) as engine:
         journal.failing = True
         lives = [await over(engine, engine.submit(Submission("tool"))) for _ in range(20)]
-        assert all(len(live.call.end.result.content) > SIZE for live in lives if live.call.end.result)
-        kept = sum(len(entry.fact.result.content) for entry in ends(engine.recorder._ring.entries))
+        assert all(live.call.end and fact_bytes(live.call.end) > SIZE for live in lives)
+        kept = sum(fact_bytes(entry.fact) for entry in engine.recorder._ring.entries)
         assert kept <= 5 * SIZE
         journal.failing = False
         await asyncio.sleep(recorder.RETRY_S)
@@ -37,11 +38,6 @@ async def test_the_ring_of_an_outage_is_bounded_in_bytes(monkeypatch: pytest.Mon
     assert first and first.result and first.result.is_error
     assert b"bytes were not kept: the history could not be written" in bytes(first.result.content)
     assert last and last.result and len(last.result.content) > SIZE
-
-
-def ends(entries: list[Entry]) -> list[Entry]:
-    """The ends with a result."""
-    return [one for one in entries if isinstance(one.fact, Finished) and one.fact.result is not None]
 
 
 async def test_large_results_are_written_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

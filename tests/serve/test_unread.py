@@ -47,4 +47,4 @@ def test_a_refusal_says_how_much_and_what_to_do() -> None:
     unread.take("a", 60)
     fault = unread.refusal("a")
     assert fault.status == 429
-    assert "60 bytes of results wait to be read by a (max_unread_bytes)" in str(fault.message)
+    assert "60 bytes of results wait to be read by a (max_unread_bytes)" in fault.message

@@ -26,7 +26,7 @@ for text in sys.stdin:
     message = json.loads(text)
     method = message.get("method")
     if method == "initialize":
-        able = {"tools": {}, "logging": {}}
+        able: dict[str, object] = {"tools": dict[str, str](), "logging": dict[str, str]()}
         info = {"name": "flooding", "version": "1"}
         answer(message, {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": info})
     elif method == "tools/list" and KIND == "list":

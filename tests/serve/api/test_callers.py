@@ -44,7 +44,8 @@ def test_a_client_over_its_quota_is_told_when(gateway: Gateway, api: Api) -> Non
     [local] = [one for one in api.get("/api/callers").body["callers"] if one["caller"] == "local"]
     assert (local["calls"], local["refused"], local["live"]) == (2, 2, 0)
     assert local["last_refused"]["limit"] == "2 calls in 600 s" and local["last_refused"]["at"] > 0
-    assert local["quota"] == {"calls": 2, "cpu_s": 0.0, "per_s": 600.0, "concurrent": 0, "concurrency": 0}
+    limits = {"calls": 2, "cpu_s": 0.0, "per_s": 600.0, "concurrent": 0, "concurrency": 0, "sessions": 0}
+    assert local["quota"] == limits
     assert api.get("/healthz").body["counted"]["calls over quota"] == 2
     assert len(api.get("/api/calls?tool=add").body["calls"]) == 2
 

@@ -18,6 +18,7 @@ class QuotaView(Struct, frozen=True):
     per_s: float
     concurrent: int
     concurrency: int
+    sessions: int
 
 
 class CallerView(Struct, frozen=True):
@@ -68,4 +69,6 @@ def _caller_view(request: ApiRequest, caller: str, live: int, queued: int) -> Ca
 
 
 def _quota_view(limits: QuotaSettings) -> QuotaView:
-    return QuotaView(limits.calls, limits.cpu_s, limits.per_s, limits.concurrent, limits.concurrency)
+    return QuotaView(
+        limits.calls, limits.cpu_s, limits.per_s, limits.concurrent, limits.concurrency, limits.sessions
+    )
