@@ -81,12 +81,12 @@ async def test_what_a_tool_took_is_known_at_its_end() -> None:
         await asyncio.sleep(60)
         engine.answer(next(iter(live.call.open)), Answer("accept", by="operator"))
         await over(engine, live)
-        assert engine.durations.of("tool") == [pytest.approx(7.0)]
+        assert engine.durations.of("bench/tool") == [pytest.approx(7.0)]
         stopped = engine.submit(Submission("tool"))
         await asyncio.sleep(1)
         engine.cancel(stopped, "operator", "enough")
         await over(engine, stopped)
-        assert len(engine.durations.of("tool")) == 1
+        assert len(engine.durations.of("bench/tool")) == 1
 
 
 async def test_a_call_of_a_moment_teaches_nothing() -> None:
@@ -97,7 +97,7 @@ async def test_a_call_of_a_moment_teaches_nothing() -> None:
 
     async with engine_of(body) as engine:
         await over(engine, engine.submit(Submission("tool")))
-        assert engine.durations.of("tool") == []
+        assert engine.durations.of("bench/tool") == []
 
 
 def test_the_history_teaches_it_too_and_the_newest_runs_count() -> None:
@@ -110,5 +110,5 @@ def test_the_history_teaches_it_too_and_the_newest_runs_count() -> None:
     unstarted = CallRow("u", "tool", "s", "c", 0.0, "finished", "ok")
     durations = Durations()
     durations.add_history([failed, unstarted, *rows])
-    assert durations.of("tool") == [float(n) for n in range(50, MAX_RUNS + 50)]
-    assert durations.of("other") == []
+    assert durations.of("s/tool") == [float(n) for n in range(50, MAX_RUNS + 50)]
+    assert durations.of("s/other") == []

@@ -75,27 +75,28 @@ def test_a_prefix_goes_when_the_other_server_goes() -> None:
     ("server", "tool", "name"),
     [
         ("my server.com", "read", "my_server_com__read"),
-        ("s" * 80, "read", "s" * 58 + "__read"),
-        ("server", "t" * 70, "server__" + "t" * 70),
+        ("s" * 80, "read", "s" * 23 + "_e4a44013__read"),
+        ("server", "t" * 60, "server__" + "t" * 47 + "_0fa6400b"),
     ],
 )
 def test_a_prefixed_name_is_one_that_hosts_take(server: str, tool: str, name: str) -> None:
-    """U3: letters, digits, _ and -; the server's part is cut where it gets too long."""
+    """U3, U12: letters, digits, _ and -; a part that is too long is cut and gets a digest."""
     assert names(catalog(Shelf(server, tool), Shelf("local", tool)))[0] == name
 
 
 def test_a_name_made_by_a_prefix_takes_no_other_tools_name() -> None:
-    """U3: a tool that is called like that already keeps its name."""
+    """U3, U12: and no other server's tool keeps a name with that prefix."""
     made = catalog(Shelf("a", "read", "b__read"), Shelf("b", "read"), Shelf("c", "b__read_2"))
-    assert len(set(names(made))) == 4
-    assert made.get("b__read")[0].name == "a" and made.get("b/read")[0].name == "b"
+    assert names(made) == ["a__read", "a__b__read", "b__read", "c__b__read_2"]
+    assert made.get("b__read")[0].name == made.get("b/read")[0].name == "b"
 
 
 def test_two_servers_that_look_alike_get_different_names() -> None:
-    """U3: what cannot stand in a name must not make two tools one."""
-    made = catalog(Shelf("a.b", "read"), Shelf("a b", "read"))
-    assert names(made) == ["a_b__read", "a_b__read_2"]
-    assert made.get("a b/read")[1].name == "a_b__read_2"
+    """U3, U12: what cannot stand in a name must not make two tools one, whichever server comes first."""
+    one, other = Shelf("a.b", "read"), Shelf("a b", "read")
+    assert names(catalog(one, other)) == ["a_b_2e7336dc__read", "a_b_c8687a08__read"]
+    assert names(catalog(other, one)) == ["a_b_c8687a08__read", "a_b_2e7336dc__read"]
+    assert catalog(one, other).get("a b/read")[0] is other
 
 
 def test_a_tool_is_always_found_by_its_server_and_its_own_name() -> None:

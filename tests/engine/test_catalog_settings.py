@@ -14,8 +14,9 @@ AUTO, ASK = ToolSettings(approval="auto"), ToolSettings(approval="ask")
 
 
 def approval(terms: EffectiveSettings, **options: Any) -> str:
-    """The mode of the tool `files__read` of server files, `read` there."""
-    return terms.apply_to(Tool("files__read", "files", Raw(b"{}"), inner="read", **options)).approval
+    """The mode of the tool `read` of server files, whatever it is called here."""
+    tool = Tool("anything", "files", Raw(b"{}"), inner="read", alias="files__read", **options)
+    return terms.apply_to(tool).approval
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def approval(terms: EffectiveSettings, **options: Any) -> str:
     ],
 )
 def test_the_nearest_setting_of_a_tool_wins(tools: dict[str, ToolSettings], mode: str) -> None:
-    """A1, C3: patterns in the order of the file, then its own name, the offered one, and server/name."""
+    """A1, C3, U12: patterns in the order of the file, then its own name, SERVER__NAME, and server/name."""
     assert approval(EffectiveSettings(tools=tools)) == mode
 
 

@@ -284,4 +284,4 @@ async def test_tools_that_reported_before_are_expected_to(tmp_path: Path) -> Non
     async with Gateway(tool, settings=settings) as gateway:
         await gateway.call("step")
     async with Gateway(tool, settings=settings) as gateway:
-        assert gateway.engine.reporters == {"step"}
+        assert gateway.engine.reporters == {"local/step"}

@@ -217,6 +217,6 @@ def is_running(pid: int) -> bool:
     ],
 )
 def test_a_hook_is_for_the_tools_that_its_pattern_means(pattern: str, wants: bool) -> None:
-    """K1: a name, server/name, or a pattern of either, as in the settings of tools."""
-    tool = Tool("files__read", "files", Raw(b"{}"), inner="read")
+    """K1, U12: a name, SERVER__NAME, server/name, or a pattern of these, as in the settings of tools."""
+    tool = Tool("anything", "files", Raw(b"{}"), inner="read", alias="files__read")
     assert ActiveHook(Hook("on_end", "true", tools=pattern)).matches(tool) is wants

@@ -115,9 +115,9 @@ def as_json(event: dict[str, Any]) -> Any:
 
 
 def test_every_event_says_which_call_it_is_of() -> None:
-    """K1: id, tool, server, caller, and the call above where there is one."""
+    """K1, U12: id, tool, server and its name there, caller, and the call above where there is one."""
     event = as_json(call_event("before_call", call(), Raw(b'{"n":2}')))
-    about = {"id": "c1", "tool": "export", "server": "local", "caller": "me"}
+    about = {"id": "c1", "tool": "export", "server": "local", "name": "export", "caller": "me"}
     assert event == {"hook": "before_call", "call": about, "arguments": {"n": 2}}
     assert as_json(call_event("on_end", call(parent="c0")))["call"]["parent"] == "c0"
     assert as_json(call_event("on_end", call(b"")))["arguments"] == {}

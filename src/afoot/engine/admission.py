@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from afoot.core.call import INSTEAD, Call, State
 from afoot.core.facts import Answered, Question
+from afoot.core.names import full_name
 from afoot.core.ports import Clock, Tool
 from afoot.engine.approval import (
     BY_HOST,
@@ -193,7 +194,7 @@ class Slots:
         """Take a slot for this call, if its tool, its server and its caller have one."""
         tool = live.tool
         all_limits = {
-            f"tool:{tool.name}": tool.concurrency,
+            f"tool:{full_name(tool)}": tool.concurrency,
             f"server:{tool.server}": tool.server_concurrency or self.per_server,
         }
         if self.per_caller is not None and not live.inner:
@@ -216,10 +217,10 @@ class Slots:
         """
         if self.take(live):
             return
-        name = live.tool.name
-        if sum(1 for other in self._line if other.tool.name == name) >= live.tool.queue:
+        name = full_name(live.tool)
+        if sum(1 for other in self._line if full_name(other.tool) == name) >= live.tool.queue:
             raise ToolError.unavailable(
-                f"the queue of tool {name} is full ({live.tool.queue} calls); try again later",
+                f"the queue of tool {live.tool.name} is full ({live.tool.queue} calls); try again later",
                 code="queue_full",
             )
         live.gate = asyncio.get_running_loop().create_future()

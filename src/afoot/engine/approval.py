@@ -17,6 +17,7 @@ from msgspec import Meta, Raw, Struct
 
 from afoot.core.call import APPROVAL, INSTEAD, Call
 from afoot.core.facts import Answer, Question
+from afoot.core.names import full_name, own_name
 from afoot.core.ports import Tool
 from afoot.errors import AfootError, ToolError, UnknownName
 
@@ -96,7 +97,7 @@ class AllowlistEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         """Whether this tool may run without asking; `arguments` is their digest."""
         return (
             self.server == tool.server
-            and self.definitions.get(tool.inner or tool.name) == tool.digest
+            and self.definitions.get(own_name(tool)) == tool.digest
             and self.arguments in ("", arguments)
             and self.caller in ("", caller)
             and not self.is_over(now)
@@ -203,7 +204,7 @@ class ApprovalPolicy:
 
     def reason_to_ask(self, tool: Tool, caller: str) -> str:
         """Why this tool is not run without asking, for the reviewer."""
-        name = tool.inner or tool.name
+        name = own_name(tool)
         for entry in self.entries:
             is_meant = entry.server == tool.server and entry.caller in ("", caller)
             if is_meant and entry.definitions.get(name, tool.digest) != tool.digest:
@@ -268,7 +269,7 @@ class ApprovalHistory:
         others = [one for one in self._known if not _is_same(one, tool)]
         made = LastApproval(
             tool.server,
-            tool.inner or tool.name,
+            own_name(tool),
             now,
             tool.digest,
             _comparable(tool.definition),
@@ -305,7 +306,7 @@ def approval_question(tool: Tool, arguments: Raw, to: str, caller: str, why: str
     titles = {**TITLES, "always": f"Run it, and do not ask again {where}"}
     # A name of a page's tool may look like another's: whose it is stands before all that the page chose.
     whose = f" of {tool.source.replace(':', ' ', 1)} " if tool.source else ""
-    text = f"Run {escape_unprintable(settings_name(tool) + whose)}({display_arguments(arguments)})?"
+    text = f"Run {escape_unprintable(full_name(tool) + whose)}({display_arguments(arguments)})?"
     form = _encoded_form(decision=_decision_field(titles, why))
     return Question("", APPROVAL, KIND, text, Raw(form), to)
 
@@ -313,7 +314,7 @@ def approval_question(tool: Tool, arguments: Raw, to: str, caller: str, why: str
 def instead_question(tool: Tool) -> Question:
     """The question after a caller's reject: what to do instead (A8)."""
     text = (
-        f"{escape_unprintable(settings_name(tool))} is not run. What shall the model do instead? "
+        f"{escape_unprintable(full_name(tool))} is not run. What shall the model do instead? "
         "Decline this form to say nothing."
     )
     form = _encoded_form(instead={**_INSTEAD_FIELD, "minLength": 1})
@@ -424,7 +425,7 @@ def allowlist_entry(
     return AllowlistEntry(
         token_hex(4),
         tools[0].server,
-        {tool.inner or tool.name: tool.digest for tool in tools},
+        {own_name(tool): tool.digest for tool in tools},
         now,
         answer.who if ":" in answer.who else answer.by,  # a caller has a name, a browser but a number
         decision.scope,
@@ -492,12 +493,7 @@ def _nobody(tool: Tool, why: str) -> str:
 
 def _auto_setting(tool: Tool) -> str:
     """The setting that lets a tool run without asking. It is for the operator: no model reads it (A8)."""
-    return f'approval = "auto" in [tools."{settings_name(tool)}"]'
-
-
-def settings_name(tool: Tool) -> str:
-    """A tool as its settings call it."""
-    return f"{tool.server}/{tool.inner or tool.name}"
+    return f'approval = "auto" in [tools."{tool.address or full_name(tool)}"]'
 
 
 def display_arguments(arguments: Raw) -> str:
@@ -516,7 +512,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def _is_same(one: LastApproval, tool: Tool) -> bool:
-    return (one.server, one.tool, one.source) == (tool.server, tool.inner or tool.name, tool.source)
+    return (one.server, one.tool, one.source) == (tool.server, own_name(tool), tool.source)
 
 
 def _change(before: str, value: Raw) -> TextChange:

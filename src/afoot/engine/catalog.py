@@ -1,34 +1,66 @@
 """`Catalog` knows which tools there are, under which names, and who runs them.
 
-`EffectiveSettings` says how a tool is run: its limits, its approval, whether it may be repeated. `Durations`
-knows how long each tool usually takes.
+A name belongs to its server (U12): no tool gets a name in the range of another server or of the gateway, and
+`NameNote` says which tools are therefore called otherwise. `EffectiveSettings` says how a tool is run: its
+limits, its approval, whether it may be repeated. `Durations` knows how long each tool usually takes.
 """
 
-import re
+import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
-from hashlib import sha256
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from afoot.config.settings import Server, ToolSettings
-from afoot.config.tables import LOCAL_SERVER
-from afoot.core.facts import Limits
+from afoot.config.tables import BUILT_IN_SERVERS, LOCAL_SERVER
+from afoot.core.facts import Limits, Opened
+from afoot.core.names import (
+    BARE_ANYTHING,
+    BARE_NOTHING,
+    BARE_STRICTER,
+    OWN_PREFIX,
+    SEPARATOR,
+    ServerNames,
+    full_name,
+    offered_name,
+    own_name,
+    pattern_fits,
+    pattern_trusts,
+)
 from afoot.core.ports import CallRow, Provider, Tool
 from afoot.core.redaction import DEFAULT_REDACTOR, Redactor
 from afoot.errors import Ambiguous, Refused, UnknownName
 
-MAX_NAME_CHARS = 64  # characters of a name that every host takes
-DIGEST_CHARS = 8  # of them for what tells tools of the same name apart
+MAX_CLAIMS = 2000  # plain names that one server may have had; its further tools get its prefix
 MAX_RUNS = 200  # of each tool, whose durations are kept
 MIN_RUN_S = 0.05  # shorter runs do not count for how long a tool takes
 DETACHED_HINT = (
     "It runs on if its caller goes away; it is stopped with the tool afoot_cancel, with tasks/cancel, "
     "in the console or with `afoot cancel`."
 )
-_ADDRESS = re.compile(r"([^/:]*://[^/]*|[^/]*)(?:/(.*))?", re.DOTALL)  # an origin, and a name there
+COLLISION = "another tool has that name"  # an everyday reason, and no problem
+
+log = logging.getLogger("afoot.catalog")
+
+
+class NameNote(Struct, frozen=True):
+    """A tool that has another name here than at its server, or settings that do not reach it, and why."""
+
+    server: str
+    tool: str  # its name at its server
+    name: str  # its name here
+    why: str
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether a person should look at it."""
+        return self.why != COLLISION
+
+    def __str__(self) -> str:
+        called = f" is offered as {self.name}" if self.name != self.tool else ""
+        return f"{self.server}/{self.tool}{called}: {self.why}"
 
 
 class Catalog:
@@ -38,7 +70,9 @@ class Catalog:
         self.effective_settings = settings or EffectiveSettings()
         self._providers: dict[str, Provider] = {}
         self.known: dict[str, tuple[Provider, Tool]] = {}  # every tool, and who runs it
+        self.notes: list[NameNote] = []
         self._off: set[str] = set()
+        self._claims: dict[str, str] = {}  # plain names that were offered, and whose they are
         self._listeners: list[Callable[[], object]] = []
         self.version = 0
 
@@ -51,26 +85,43 @@ class Catalog:
         """Offer a provider's tools no more; raises UnknownName."""
         if self._providers.pop(name, None) is None:
             raise UnknownName("server", name, self._providers)
+        # A person took it away. A server that only changes its list keeps its names from others.
+        self._claims = {claimed: server for claimed, server in self._claims.items() if server != name}
         self.renew()
 
     def get(self, name: str) -> tuple[Provider, Tool]:
         """A tool and who runs it, by its name or as server/name; raises UnknownName, Ambiguous, Refused."""
+        if "/" in name:
+            return self._get_of_server(name)
         if name in self.known:
             return self.known[name]
-        meant = [found for found in self.known.values() if name in _other_names(found[1])]
-        if len(meant) == 1:
-            return meant[0]
-        if meant:
+        meant = [found for found in self.known.values() if _is_other_name(name, found[1])]
+        if len(meant) > 1:
             raise Ambiguous("tool", name, [tool.name for _, tool in meant])
+        # A client with an older list may mean the tool of another server, which is gone.
+        if meant and self._claims.get(name, meant[0][1].server) == meant[0][1].server:
+            return meant[0]
         if name in self._off:
-            raise Refused(f"tool {name} is switched off by the operator")
-        server, slash, _ = name.partition("/")
-        if slash and server not in self._providers:
-            raise UnknownName("server", server, self._providers)
-        others = set().union(*(_other_names(tool) for tool in self))
-        raise UnknownName(
-            "tool", name, [*self.known, *sorted(one for one in others if slash or "/" not in one)]
-        )
+            raise _switched_off(name)
+        raise UnknownName("tool", name, [*self.known, *sorted(set(map(own_name, self)) - self.known.keys())])
+
+    def find_again(self, opened: Opened) -> str:
+        """The name by which the tool of an earlier call is called now: that of the same server (U12)."""
+        same = (tool.name for _, tool in self.known.values() if is_call_of(opened, tool))
+        return next(same, f"{opened.server}/{opened.inner or opened.tool}")
+
+    def _get_of_server(self, name: str) -> tuple[Provider, Tool]:
+        """The tool that server/name means: the server comes first, whatever another calls its tools (U12)."""
+        servers = [one for one in self._providers if name.startswith(f"{one}/")]
+        for server in sorted(servers, key=len, reverse=True):
+            for found in self.known.values():
+                if found[1].server == server and full_name(found[1]) == name:
+                    return found
+        if name in self._off:
+            raise _switched_off(name)
+        if not servers:
+            raise UnknownName("server", name.partition("/")[0], self._providers)
+        raise UnknownName("tool", name, [*map(full_name, self), *self.known])
 
     def newest(self, tool: Tool) -> tuple[Provider, Tool] | None:
         """A tool as it is now, whatever its name here; None if its server does not offer it any more."""
@@ -90,41 +141,94 @@ class Catalog:
     def renew(self) -> None:
         """Take in the tools that providers offer now, with the settings in force."""
         known = dict[str, tuple[Provider, Tool]]()
+        before = set(self.notes)
+        self.notes = list[NameNote]()
         self._off = set[str]()
         for provider, tool in self._named():
             effective = self.effective_settings.apply_to(tool)
             if effective.approval == "off":
-                self._off |= {tool.name, *_other_names(tool)}
+                self._off |= {tool.name, full_name(tool)}
+                self._off |= {own_name(tool)} if tool.bare != BARE_NOTHING and not tool.source else set()
             else:
                 known[tool.name] = provider, effective
+                self._claim(tool)
         self.known = known
         self.version += 1
+        for note in self.notes:
+            if note not in before:
+                log.log(logging.WARNING if note.is_problem else logging.INFO, "tool %s", note)
         for listener in list(self._listeners):
             listener()
 
     def _named(self) -> Iterator[tuple[Provider, Tool]]:
-        """Every tool under a name of its own: where names collide, those of servers get a prefix (U3).
+        """Every tool under a name of its own: where names collide, those of servers get a prefix (U3, U12).
 
         Pages come last: whatever a page calls its tool, nobody else's name changes (B2).
         """
         every = [(provider, tool) for provider in self._providers.values() for tool in provider.tools()]
         offered = [(provider, tool) for provider, tool in every if not tool.source]
-        times = Counter(tool.name for _, tool in offered)
+        servers = self._servers()
+        names = ServerNames(servers)
+        has_functions = any(tool.server == LOCAL_SERVER for _, tool in offered)
+        is_sole = len(servers - BUILT_IN_SERVERS.keys()) == 1 and not has_functions
+        claims = Counter(self._claims.values())
+        wanted = [_wanted_name(tool, names) for _, tool in offered]
+        times = Counter(name for name, _ in wanted)
         taken = {
-            tool.name for provider, tool in offered if times[tool.name] == 1 or provider.name == LOCAL_SERVER
+            name
+            for (_, tool), (name, why) in zip(offered, wanted, strict=True)
+            if not why and (times[name] == 1 or tool.server == LOCAL_SERVER)
         }
-        for provider, tool in offered:
-            if tool.name not in taken or (times[tool.name] > 1 and provider.name != LOCAL_SERVER):
-                tool = _prefixed(tool, taken)
-                taken.add(tool.name)
-            yield provider, tool
+        for (provider, tool), (name, why) in zip(offered, wanted, strict=True):
+            if tool.server in BUILT_IN_SERVERS:
+                bare = BARE_ANYTHING
+            elif names.is_reserved(own_name(tool), tool.server):
+                bare = BARE_NOTHING
+            else:
+                bare = BARE_ANYTHING if is_sole else BARE_STRICTER
+            alias = names.prefixed(tool.server, own_name(tool))
+            tool = replace(tool, alias=alias, bare=bare)
+            if not why and tool.server != LOCAL_SERVER and times[name] > 1:
+                why = COLLISION
+            elif not why:
+                why = self._why_not_plain(name, tool, claims[tool.server])
+            if why:
+                name = alias if alias not in taken else names.prefixed(tool.server, own_name(tool), is_marked=True)
+            elif name != tool.name:
+                why = "its name has characters that hosts refuse, or is too long"
+            taken.add(name)
+            yield provider, self._renamed(tool, name, why) if why else tool
         taken |= times.keys()
         for provider, tool in every:
             if tool.source:
-                if tool.name in taken:
-                    tool = _marked(tool, taken)
-                taken.add(tool.name)
-                yield provider, tool
+                name, whose = tool.name, tool.source
+                while name in taken or names.is_reserved(name, tool.server):
+                    name, whose = names.outside(tool.name, whose), f"{whose} again"
+                taken.add(name)
+                yield provider, tool if name == tool.name else _with_name(tool, name)
+
+    def _servers(self) -> set[str]:
+        """Every server there may be: names of one that is down are not free (U12)."""
+        return {*self._providers, *self.effective_settings.servers, *BUILT_IN_SERVERS}
+
+    def _why_not_plain(self, name: str, tool: Tool, claims: int) -> str:
+        """Why a server may not offer a tool without its prefix; empty if it may."""
+        owner = self._claims.get(name, tool.server)
+        if tool.server == LOCAL_SERVER or owner == LOCAL_SERVER:
+            return ""
+        if owner != tool.server:
+            return f"server {owner} has offered a tool of that name"
+        is_full = name not in self._claims and claims >= MAX_CLAIMS
+        return f"its server has had over {MAX_CLAIMS} names" if is_full else ""
+
+    def _claim(self, tool: Tool) -> None:
+        """Keep a plain name for its server, so that no other gets the calls of clients with an older list."""
+        if not tool.source and SEPARATOR not in tool.name and tool.name not in self._claims:
+            self._claims[tool.name] = tool.server
+
+    def _renamed(self, tool: Tool, name: str, why: str) -> Tool:
+        self.notes.append(NameNote(tool.server, own_name(tool), name, why))
+        return _with_name(tool, name)
 
 
 class EffectiveSettings(Struct, frozen=True):
@@ -174,16 +278,14 @@ class EffectiveSettings(Struct, frozen=True):
 
     def _own(self, tool: Tool) -> Iterator[ToolSettings]:
         """The settings of this tool, the nearest last: by patterns in their order, then by its names."""
-        own = tool.inner or tool.name
-        names = (own, tool.name, f"{tool.server}/{own}")
+        names = (own_name(tool), tool.alias, full_name(tool))
         if tool.source:  # where another tool has its own name, the settings of that name are for the other
-            names = (tool.name, f"{tool.server}/{own}", tool.address)
-        for pattern, one in self.tools.items():
-            if pattern not in names and _fits(pattern, tool, names):
-                yield one if _means(pattern, tool) else _stricter(one)
-        for name in dict.fromkeys(names):
-            if name in self.tools:
-                yield self.tools[name]
+            names = (tool.name, full_name(tool), tool.address)
+        exact = [name for name in dict.fromkeys(names) if name in self.tools]
+        for pattern in [*(one for one in self.tools if one not in exact), *exact]:
+            if pattern_fits(pattern, tool):
+                one = self.tools[pattern]
+                yield one if pattern_trusts(pattern, tool) else _stricter(one)
 
     def _approval(self, tool: Tool, server: Server, own: list[ToolSettings]) -> str:
         """The approval of a tool: by its settings, by its author, or by its annotations (A1)."""
@@ -207,10 +309,10 @@ class Durations:
     """
 
     def __init__(self) -> None:
-        self._ran_s: dict[str, deque[float]] = {}
+        self._ran_s: dict[str, deque[float]] = {}  # by server/name
 
     def add(self, tool: str, ran_s: float) -> None:
-        """Add a run that ended well; the oldest beyond MAX_RUNS is forgotten."""
+        """Add a run that ended well of a tool server/name; the oldest beyond MAX_RUNS is forgotten."""
         runs = self._ran_s.get(tool)
         if runs is None:
             runs = self._ran_s[tool] = deque(maxlen=MAX_RUNS)
@@ -220,47 +322,61 @@ class Durations:
         """Add the runs of the history, newest first."""
         for row in reversed(rows):
             if row.outcome == "ok" and row.ran_s is not None and row.ran_s >= MIN_RUN_S:
-                self.add(row.tool, row.ran_s)
+                self.add(recorded_name(row), row.ran_s)
 
     def of(self, tool: str) -> list[float]:
         """The durations of the newest runs of a tool, shortest first."""
         return sorted(self._ran_s.get(tool, ()))
 
 
-def _prefixed(tool: Tool, taken: set[str]) -> Tool:
-    """The tool under a name that says whose it is."""
-    server = re.sub(r"[^A-Za-z0-9_-]", "_", tool.server)
-    name = f"{server[: max(8, MAX_NAME_CHARS - 2 - len(tool.name))]}__{tool.name}"
-    number = 2
-    while name in taken:
-        name, number = f"{name.removesuffix(f'_{number - 1}')}_{number}", number + 1
-    return _renamed(tool, name)
+def recorded_name(row: CallRow) -> str:
+    """The tool of a call in the history as server/name: a row has the name that was shown then."""
+    return f"{row.server}/{row.tool.removeprefix(_prefix(row.server))}"
 
 
-def _marked(tool: Tool, taken: set[str]) -> Tool:
-    """The tool of a page under a name that no other tool has: its own, with a digest that stays the same."""
-    digest = sha256(f"{tool.source} {tool.name}".encode()).hexdigest()
-    name = f"{tool.name[: MAX_NAME_CHARS - DIGEST_CHARS - 1]}_{digest[:DIGEST_CHARS]}"
-    number = 2
-    while name in taken:
-        name, number = f"{name[: MAX_NAME_CHARS - 3]}_{number}", number + 1
-    return _renamed(tool, name)
+@lru_cache(1024)
+def _prefix(server: str) -> str:
+    return ServerNames([server]).prefixed(server, "")
 
 
-def _renamed(tool: Tool, name: str) -> Tool:
+def is_call_of(opened: Opened, tool: Tool) -> bool:
+    """Whether a call is one of this tool: of the same server, and of the same name there (U12)."""
+    if opened.server != tool.server:
+        return False
+    own = own_name(tool)
+    return opened.inner == own if opened.inner else opened.tool in (own, tool.alias, tool.name)
+
+
+def _wanted_name(tool: Tool, names: ServerNames) -> tuple[str, str]:
+    """The name that a tool would have here, and why it cannot have it, if so."""
+    if tool.server in BUILT_IN_SERVERS:
+        is_ours = tool.server != LOCAL_SERVER or not tool.name.startswith(OWN_PREFIX)
+        return tool.name, "" if is_ours else f"names that begin with {OWN_PREFIX} are the gateway's own"
+    name = offered_name(tool.name)
+    if names.is_reserved(tool.name, tool.server) or names.is_reserved(name, tool.server):
+        owner = names.owner(name)
+        whose = "the gateway's own" if owner is None else f"those of server {owner}"
+        return name, "its name says another server" if "/" in tool.name else f"names like that are {whose}"
+    return name, ""
+
+
+def _is_other_name(name: str, tool: Tool) -> bool:
+    """Whether a tool may be called by this name, too: by its own, or with the prefix of its server."""
+    return not tool.source and (name == tool.alias or (name == own_name(tool) and tool.bare != BARE_NOTHING))
+
+
+def _with_name(tool: Tool, name: str) -> Tool:
     definition = {**json.decode(tool.definition), "name": name}
-    return replace(tool, name=name, inner=tool.name, definition=Raw(json.encode(definition)))
+    return replace(tool, name=name, inner=own_name(tool), definition=Raw(json.encode(definition)))
+
+
+def _switched_off(name: str) -> Refused:
+    return Refused(f"tool {name} is switched off by the operator")
 
 
 def _identity(tool: Tool) -> tuple[str, str, str]:
     """The parts of a tool that stay the same over all its definitions."""
-    return tool.server, tool.inner or tool.name, tool.address
-
-
-def _other_names(tool: Tool) -> set[str]:
-    """The other names of a tool: with its server, and its own name where it has another one here."""
-    own = tool.inner or tool.name
-    return {f"{tool.server}/{own}"} if tool.source else {f"{tool.server}/{own}", own}
+    return tool.server, own_name(tool), tool.address
 
 
 def _detached(definition: Raw) -> Raw:
@@ -273,21 +389,6 @@ def _detached(definition: Raw) -> Raw:
 def _nearest(own: list[ToolSettings], key: str, tool: Tool) -> str:
     """The nearest setting of the tool, or else what its author says."""
     return next((found for one in own[::-1] if (found := getattr(one, key))), getattr(tool, key))
-
-
-def _fits(pattern: str, tool: Tool, names: Iterable[str]) -> bool:
-    """Whether a pattern is for this tool. A page chooses names: a star for an origin ends where that does."""
-    if not tool.source or "://" not in pattern:
-        return any(fnmatchcase(name, pattern) for name in names)
-    wanted, is_there = _ADDRESS.match(pattern), _ADDRESS.match(tool.address)
-    assert wanted is not None and is_there is not None
-    origin, name = is_there.groups(default="")
-    return fnmatchcase(origin, wanted[1]) and fnmatchcase(name, wanted[2] or "*")
-
-
-def _means(pattern: str, tool: Tool) -> bool:
-    """Whether a pattern names the origin of the tool. Pages choose names: a name alone trusts nobody (B7)."""
-    return not tool.source or pattern.startswith((f"{tool.server}/", "plugin:")) or "://" in pattern
 
 
 def _stricter(one: ToolSettings) -> ToolSettings:

@@ -40,6 +40,7 @@ from afoot.core.facts import (
     Started,
     Trace,
 )
+from afoot.core.names import full_name, own_name
 from afoot.core.ports import BeforeCallHooks, Journal, MessageLog, Report, RunnerStart, Tool
 from afoot.core.rate_limit import RateLimit
 from afoot.core.redaction import Redactor, declared_in_tool
@@ -93,7 +94,7 @@ class Engine:
         self.max_attempts = 3
         self.max_result_bytes = 32 * 1024 * 1024
         self.max_data_bytes = 64 * 1024
-        self.reporters: set[str] = set()  # tools that are known to report (C1)
+        self.reporters: set[str] = set()  # tools that are known to report, as server/name (C1)
         self.durations = Durations()
         self.quota_refusals = RefusalCounts()
         self.ran_past_grace = 0  # tools that did not stop in their grace
@@ -268,7 +269,7 @@ class Engine:
     def _complete_opening(self, opened: Opened, want: Submission, tool: Tool) -> Opened:
         """The first fact of a call that is not plain: with its parent, its approval, its idempotency key."""
         limits = opened.limits
-        if limits.patient and tool.name in self.reporters:
+        if limits.patient and full_name(tool) in self.reporters:
             limits = replace(limits, patient=False)
         kept = want.arguments
         if tool.suspects(kept):
@@ -287,6 +288,7 @@ class Engine:
             key=want.claim.key if want.claim else "",
             task=want.claim is not None and want.claim.task,
             more=self.redactor.value(want.more),
+            inner=tool.inner if tool.inner != tool.name else "",
         )
 
     def _approval(self, tool: Tool, arguments: Raw, caller: str, now: float) -> str:
@@ -390,7 +392,7 @@ class Engine:
         if found is None or found[1].digest == live.tool.digest:
             return False
         provider, tool = found
-        live.work = provider.prepare(tool.inner or tool.name, live.arguments)
+        live.work = provider.prepare(own_name(tool), live.arguments)
         live.provider, live.tool = provider, tool
         self._withdraw_approvals(live)
         call, now = live.call, self.clock.now()
@@ -427,7 +429,7 @@ class Engine:
         changed = await hooks.before(real, live.tool)
         if changed is not None:
             try:
-                live.work = live.provider.prepare(live.tool.inner or live.tool.name, changed)
+                live.work = live.provider.prepare(own_name(live.tool), changed)
             except ToolError as error:  # the caller's own arguments fitted (E4)
                 raise ToolError.validation(f"a hook changed the arguments: {error.message}") from error
             live.arguments = changed
@@ -583,7 +585,7 @@ class Engine:
         call = live.call
         self.commit(live, Released(self.clock.now(), how, call.cpu_s))
         if call.spent_s >= MIN_RUN_S and call.end is not None and call.end.outcome == "ok":
-            self.durations.add(call.opened.tool, call.spent_s)
+            self.durations.add(full_name(live.tool), call.spent_s)
         if self.slots.holders:
             self.slots.free(live)
             if self.closing is None:
@@ -594,7 +596,7 @@ class Engine:
         if live.parent is not None:
             self.child_calls.on_end(live)
         if live.tool.limits.patient and (call.readings or call.contents):
-            self.reporters.add(live.tool.name)
+            self.reporters.add(full_name(live.tool))
 
     def make_end(self, live: LiveCall, outcome: str, failure: Failure) -> Finished:
         """An end that says how far the call had come."""
@@ -862,7 +864,7 @@ def _runner_start(live: LiveCall) -> RunnerStart | None:
     """The start that the tool of this call needs before it can run, if any."""
     if live.provider is None:
         return None
-    return live.provider.start(live.tool.inner or live.tool.name, live.call.opened.caller)
+    return live.provider.start(own_name(live.tool), live.call.opened.caller)
 
 
 def _is_runner_up(live: LiveCall) -> bool:

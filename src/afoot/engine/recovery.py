@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from afoot.config.tables import LOCAL_SERVER
 from afoot.core.call import Call, fold, note_sample, spent_until_last_sign
 from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Interrupted
+from afoot.core.names import own_name
 from afoot.core.ports import Journal, Provider, Tool
 from afoot.core.redaction import redacted_pointers
 from afoot.core.rules import outcome_of_dead
@@ -74,7 +75,7 @@ async def load_call_by_key(engine: Engine, caller: str, key: str) -> LiveCall | 
 def call_from_entries(entries: list[Entry]) -> LiveCall:
     """The call that these entries tell of; nothing runs it."""
     call = fold(entries[0].call, (entry.fact for entry in entries))
-    tool = Tool(call.opened.tool, call.opened.server, Raw(b"{}"))
+    tool = Tool(call.opened.tool, call.opened.server, Raw(b"{}"), inner=call.opened.inner)
     live = LiveCall(call, tool, call.arguments, more=call.opened.more, is_recovered=True)
     end = next((at for at, entry in enumerate(entries, 1) if type(entry.fact) is Finished), len(entries))
     live.backlog.extend(entries[: end + BACKLOG - 1])  # what came long after its end may not push that out
@@ -239,7 +240,7 @@ def _equip(live: LiveCall, catalog: Catalog) -> bool:
         return False
     provider, tool = live.provider, live.tool = found
     try:
-        live.work = provider.prepare(tool.inner or tool.name, live.call.arguments)
+        live.work = provider.prepare(own_name(tool), live.call.arguments)
     except Exception as error:  # an author's own check of arguments may raise anything
         log.warning("call %s cannot be run again: %s", live.call.id, error)
         return False

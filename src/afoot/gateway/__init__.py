@@ -16,7 +16,7 @@ from afoot.core.facts import NOTHING, Answer, Fact, Finished, Limits, Reading
 from afoot.core.ports import CallQuery, Journal, Tool
 from afoot.engine.admission import Slots
 from afoot.engine.approval import AllowlistEntry, ApprovalPolicy, LastApproval
-from afoot.engine.catalog import Catalog
+from afoot.engine.catalog import Catalog, recorded_name
 from afoot.engine.engine import Engine
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall, Submission
@@ -224,7 +224,7 @@ class Gateway:
     async def _remember(self) -> None:
         """Learn from the history which tools report (C1), and how long they take (P9); recover calls."""
         rows = await self.engine.journal.find(CallQuery(limit=HISTORY_CALLS))
-        self.engine.reporters |= {row.tool for row in rows if row.progress is not None}
+        self.engine.reporters |= {recorded_name(row) for row in rows if row.progress is not None}
         self.engine.durations.add_history(rows)
         if self.recovers:
             await recover(self.engine)

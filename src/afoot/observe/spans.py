@@ -13,6 +13,7 @@ from afoot.config.tables import BUILT_IN_SERVERS
 from afoot.core import trace
 from afoot.core.call import Call
 from afoot.core.facts import Finished
+from afoot.core.names import own_name
 from afoot.core.ports import OpeningRequest
 from afoot.observe.call_notes import AttemptTimes, CallNotes, Milestone
 
@@ -63,7 +64,7 @@ class Spans:
 
     def _upstream(self, notes: CallNotes, end: Finished, one: AttemptTimes) -> ReadableSpan:
         call, tool = notes.live.call, notes.live.tool
-        name = tool.inner or tool.name
+        name = own_name(tool)
         error = "runner_died" if one.why else error_type(end)
         failed = {"error.type": error} if error else {}
         tried = {"afoot.attempt": one.number} if one.number > 1 else {}

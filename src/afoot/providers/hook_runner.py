@@ -11,7 +11,6 @@ import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -21,6 +20,7 @@ from msgspec import Raw, Struct
 
 from afoot.config.settings import Hook
 from afoot.core.facts import NOTHING
+from afoot.core.names import pattern_fits, pattern_trusts
 from afoot.core.ports import Tool
 from afoot.errors import ToolError
 from afoot.providers.content import truncate
@@ -83,9 +83,13 @@ class ActiveHook:
                 raise HookFailed(self._load_error) from error
 
     def matches(self, tool: Tool) -> bool:
-        """Whether it is for this tool: by its name, as server/name, or by a pattern of either."""
-        own = tool.inner or tool.name
-        return any(fnmatchcase(name, self.hook.tools) for name in (tool.name, own, f"{tool.server}/{own}"))
+        """Whether it is for this tool, by a name or pattern of the settings.
+
+        A hook that answers questions can let a call run: its pattern must say whose tools it means (U12).
+        """
+        pattern = self.hook.tools
+        is_lax = self.hook.on == BEFORE_QUESTION and pattern != "*"
+        return pattern_fits(pattern, tool) and (not is_lax or pattern_trusts(pattern, tool))
 
     async def run(self, event: dict[str, Any]) -> HookAnswer:
         """Run it and return its answer; raises HookFailed, also when it takes too long."""

@@ -341,7 +341,10 @@ class HookQueue:
 def call_event(on: str, call: Call, arguments: Raw | None = None) -> Event:
     """Return the event with what every hook is told of a call."""
     opened = call.opened
-    about = {"id": call.id, "tool": opened.tool, "server": opened.server, "caller": opened.caller}
+    name = opened.inner or opened.tool
+    about = {
+        "id": call.id, "tool": opened.tool, "server": opened.server, "name": name, "caller": opened.caller,
+    }  # fmt: skip
     if opened.parent is not None:
         about["parent"] = opened.parent
     return {"hook": on, "call": about, "arguments": (arguments or call.arguments) or Raw(b"{}")}

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from afoot.core.facts import Answer, Question
+from afoot.core.names import SEPARATOR, ServerNames
 from afoot.engine.catalog import Catalog
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError, UnknownName
@@ -294,28 +295,40 @@ class ResourceCatalog:
 
     def _prompt(self, name: str) -> tuple[ServerResources, str]:
         known = self._prompts()
+        # As tools, they are always found under server/name, whatever another server calls its own (U12).
+        for server, item in known.values():
+            if name == f"{server.name}/{item['name']}":
+                return server, str(item["name"])
         if name in known:
             server, item = known[name]
             return server, str(item["name"])
-        server_name, _, own = name.partition("/")  # as tools, they are always found under server/name
-        for server, item in known.values():
-            if server.name == server_name and item["name"] == own:
-                return server, own
         error = UnknownName("prompt", name, known)
         raise Fault(INVALID_PARAMS, f"params.name: {error}", data={"nearest": error.nearest})
 
     def _prompts(self) -> dict[str, tuple[ServerResources, JsonObject]]:
-        """Prompts by the names they have here: their own, with the server's before it where two share one."""
+        """Prompts by the names they have here: their own, or with the prefix of their server.
+
+        They get the prefix if two share a name, or if the name is in the range of another server (U12).
+        """
+        names = ServerNames(server.name for server in self._list_servers())
         found: dict[str, dict[str, tuple[ServerResources, JsonObject]]] = {}
         for server in self.resource_servers:
             for item in server.prompts:
                 if isinstance(name := item.get("name"), str):
                     found.setdefault(name, {}).setdefault(server.name, (server, item))
-        return {
-            name if len(same) == 1 else f"{server_name}__{name}": entry
+        plain = {
+            name
             for name, same in found.items()
-            for server_name, entry in same.items()
+            if len(same) == 1 and not names.is_foreign(name, next(iter(same)))
         }
+        known: dict[str, tuple[ServerResources, JsonObject]] = {}
+        for name, same in found.items():
+            for server_name, entry in same.items():
+                shown = name if name in plain else f"{server_name}{SEPARATOR}{name}"
+                if shown in known or (shown in plain and shown != name):
+                    shown = names.prefixed(server_name, name, is_marked=True)
+                known[shown] = entry
+        return known
 
     def _follow_servers(self, current: Sequence[ServerResources]) -> None:
         """Listen to servers that came, and no longer to those that went."""

@@ -25,9 +25,11 @@ MODES: list[tuple[EffectiveSettings, str, str]] = [
     (EffectiveSettings({"https://*": OFF, f"{SHOP}/*": AUTO}), "auto", "auto"),
     (EffectiveSettings({"https://other.example/*": AUTO}), "ask", "off"),
     (EffectiveSettings({"browser/*": AUTO}), "auto", "auto"),
-    (EffectiveSettings({"browser/shop_example_add": AUTO}), "auto", "auto"),
-    (EffectiveSettings({"shop_example_add": AUTO}), "auto", "auto"),
-    # A page chooses its name: a pattern that names no origin trusts nobody, and may still forbid.
+    # A page chooses its name, and the first page may have it: a name or pattern without an origin trusts
+    # nobody, and may still forbid.
+    (EffectiveSettings({"browser/shop_example_add": AUTO}), "ask", "off"),
+    (EffectiveSettings({"shop_example_add": AUTO}), "ask", "off"),
+    (EffectiveSettings({"shop_example_add": OFF}), "off", "off"),
     (EffectiveSettings({"*": AUTO}), "ask", "off"),
     (EffectiveSettings({"*_add": AUTO}), "ask", "off"),
     (EffectiveSettings({"shop_*": AUTO}), "ask", "off"),
@@ -50,7 +52,7 @@ def tool(**more: object) -> Tool:
 
 @pytest.mark.parametrize("row", range(len(MODES)))
 def test_the_mode_of_a_page_s_tool(row: int) -> None:
-    """A1: ask by kind, off in a frame whose origin is not the tab's, else what is set for its origin."""
+    """A1, U12: ask by kind, off in a frame whose origin is not the tab's, else what is set for its origin."""
     terms, own, framed = MODES[row]
     assert terms.apply_to(tool()).approval == own
     assert terms.apply_to(tool(default_approval="off")).approval == framed
@@ -70,8 +72,8 @@ def test_what_is_set_for_a_name_does_not_count_for_a_page_that_had_to_give_it_up
     """B2: its tool is called otherwise then, and only that name means it."""
     renamed = tool(inner="shop_example_add")
     renamed = Tool("shop_example_add_1234", *[getattr(renamed, key) for key in renamed.__struct_fields__[1:]])
-    assert EffectiveSettings({"shop_example_add": AUTO}).apply_to(renamed).approval == "ask"
-    assert EffectiveSettings({"shop_example_add_1234": AUTO}).apply_to(renamed).approval == "auto"
+    assert EffectiveSettings({"shop_example_add": OFF}).apply_to(renamed).approval == "ask"
+    assert EffectiveSettings({"shop_example_add_1234": OFF}).apply_to(renamed).approval == "off"
 
 
 def test_an_allowlist_entry_is_for_one_source_and_one_definition() -> None:

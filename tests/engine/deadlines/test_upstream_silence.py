@@ -76,12 +76,12 @@ async def test_a_tool_that_reported_in_an_earlier_call_is_known_to_report() -> N
     """C1: in this call or in history: the second call is held to 30 s from its start."""
     async with engine_of(saying(1, 10.0), limits=PATIENT) as engine:
         assert ended(await over(engine, engine.submit(Submission("tool")))) == ("ok", 10.0)
-        assert engine.reporters == {"tool"}
+        assert engine.reporters == {"bench/tool"}
         again = engine.submit(Submission("tool"))
         assert not again.call.opened.limits.patient
         await over(engine, again)
     async with engine_of(saying(100.0), limits=PATIENT) as engine:
-        engine.reporters.add("tool")
+        engine.reporters.add("bench/tool")
         assert ended(await over(engine, engine.submit(Submission("tool")))) == ("idle", 30.0)
 
 

@@ -87,7 +87,7 @@ async def test_half_done_in_a_moment_leaves_a_moment() -> None:
     async with site_of(eight) as gateway:
         engine = gateway.engine
         for _ in range(9):
-            engine.durations.add("tool", 180.0)
+            engine.durations.add("bench/tool", 180.0)
         live = engine.submit(Submission("tool"))
         await asyncio.sleep(0.8)
         assert len(live.points) == 1
@@ -340,9 +340,9 @@ async def test_what_tools_took_before_is_known_from_the_history(tmp_path: Path) 
     async with Gateway(tool, settings=settings) as gateway:
         for _ in range(2):
             await gateway.call("step")
-        assert gateway.engine.durations.of("step") == [pytest.approx(3.0)] * 2
+        assert gateway.engine.durations.of("local/step") == [pytest.approx(3.0)] * 2
     async with Gateway(tool, settings=settings) as gateway:
-        assert gateway.engine.durations.of("step") == [pytest.approx(3.0)] * 2
+        assert gateway.engine.durations.of("local/step") == [pytest.approx(3.0)] * 2
 
 
 @faked
@@ -355,9 +355,9 @@ async def test_the_time_of_people_is_not_in_what_the_history_says(tmp_path: Path
         await asyncio.sleep(60)
         gateway.answer(next(iter(gateway.engine[call].call.open)))
         await gateway.result(call)
-        assert gateway.engine.durations.of("step") == [pytest.approx(3.0)]
+        assert gateway.engine.durations.of("local/step") == [pytest.approx(3.0)]
     async with Gateway(tool, settings=settings) as gateway:
-        assert gateway.engine.durations.of("step") == [pytest.approx(3.0)]
+        assert gateway.engine.durations.of("local/step") == [pytest.approx(3.0)]
 
 
 def test_the_stream_of_everything_tells_what_is_expected(api: Api) -> None:

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from afoot.core.facts import NOTHING, Answer
+from afoot.core.names import own_name
 from afoot.core.ports import Tool
 from afoot.engine.approval import CONNECTION, EVER, OPERATOR, AllowlistEntry, Decision, allowlist_entry
 from afoot.errors import UnknownName
@@ -81,7 +82,7 @@ def current_entries(gateway: GatewayState) -> list[AllowEntryView]:
 
 def entry_view(gateway: GatewayState, one: AllowlistEntry) -> AllowEntryView:
     """The entry as JSON."""
-    now = {tool.inner or tool.name: tool.digest for tool in _tools_of(gateway, one.server)}
+    now = {own_name(tool): tool.digest for tool in _tools_of(gateway, one.server)}
     return AllowEntryView(
         one.id, one.server, one.definitions,
         [name for name, digest in one.definitions.items() if now.get(name) != digest],

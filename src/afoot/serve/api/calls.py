@@ -157,7 +157,7 @@ async def rerun(request: ApiRequest) -> None:
     before = (await call_in_path(request)).call
     arguments = before.opened.arguments if want.arguments is UNSET else want.arguments
     _check_secrets_given(before.opened.arguments, arguments)
-    start = StartRequest(before.opened.tool, arguments or Raw(b"{}"))
+    start = StartRequest(gateway.engine.catalog.find_again(before.opened), arguments or Raw(b"{}"))
     check_start(start, bytes(arguments or b"{}"), gateway.settings.max_arguments_bytes)
     live = gateway.engine.submit(
         Submission(start.tool, arguments or Raw(b"{}"), request.principal.caller, rerun_of=before.id)

@@ -1,7 +1,7 @@
 """Tools over the operator's API: their schemas and limits, and statistics of their runs."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import floor, log10
 from typing import Any
 
@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType, json
 from msgspec.structs import replace
 
 from afoot.config.tables import LIMITS
+from afoot.core.names import own_name
 from afoot.core.ports import CallQuery, CallRow, Tool
 from afoot.observe.eta import quantile
 from afoot.serve.api.calls import find_calls
@@ -72,17 +73,24 @@ async def show(request: ApiRequest) -> None:
     """One tool, and statistics of its runs."""
     request.query()
     tool = request.gateway.engine.catalog.get(request.names["name"])[1]
-    await request.answer(200, replace(tool_view(tool), stats=await read_stats(request.gateway, tool.name)))
+    await request.answer(200, replace(tool_view(tool), stats=await read_stats(request.gateway, tool)))
 
 
-async def read_stats(gateway: GatewayState, tool: str) -> ToolStats:
-    """Statistics of a tool's newest runs, from the history; raises StoreError."""
-    rows = await gateway.engine.journal.find(CallQuery(tool=tool, state="finished", limit=STATS_RUNS))
+async def read_stats(gateway: GatewayState, tool: Tool) -> ToolStats:
+    """Statistics of a tool's newest runs, from the history; raises StoreError.
+
+    They are of its server and its own name there, under any name that it had here (U12).
+    """
+    names = dict.fromkeys((tool.name, own_name(tool), tool.alias or tool.name))
+    queries = [CallQuery(tool=name, server=tool.server, limit=STATS_RUNS) for name in names]
+    found = [await gateway.engine.journal.find(replace(one, state="finished")) for one in queries]
+    rows = sorted(chain(*found), key=lambda row: row.opened, reverse=True)[:STATS_RUNS]
     failures = sum(row.outcome in FAILED_OUTCOMES for row in rows)
     took = sorted(duration for row in rows if (duration := _duration_s(row)) is not None)
     p50, p95 = (round(quantile(took, part), 3) if took else None for part in (0.5, 0.95))
-    last = await find_calls(gateway, CallQuery(tool=tool, limit=LAST_CALLS))
-    return ToolStats(len(rows), failures, p50, p95, histogram(took), last[:LAST_CALLS])
+    calls = [await find_calls(gateway, replace(one, limit=LAST_CALLS)) for one in queries]
+    last = sorted(chain(*calls), key=lambda call: call.opened, reverse=True)[:LAST_CALLS]
+    return ToolStats(len(rows), failures, p50, p95, histogram(took), last)
 
 
 def histogram(took: Sequence[float]) -> list[tuple[float, float, int]]:

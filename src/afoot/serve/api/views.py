@@ -21,6 +21,7 @@ from afoot.core.facts import (
     Result,
     Sample,
 )
+from afoot.core.names import full_name
 from afoot.core.notices import is_stalled, waiting_on
 from afoot.core.ports import CallRow
 from afoot.core.redaction import redacted_pointers
@@ -307,7 +308,7 @@ def call_eta(engine: "Engine", live: LiveCall, now: float) -> Eta | None:
     call = live.call
     if call.state is not State.RUNNING or call.open:
         return None
-    return estimate(_newest_points(live), call.on_clock(now), engine.durations.of(call.opened.tool))
+    return estimate(_newest_points(live), call.on_clock(now), engine.durations.of(full_name(live.tool)))
 
 
 def eta_range(eta: Eta | None) -> tuple[float, float] | None:

@@ -167,7 +167,7 @@ class CallRequest:
         request = cls(gateway, tool_call, caller, stream, era)
         request._due = deadline
         found = gateway.engine.catalog.known.get(tool_call.name)
-        if found is None and handles.is_handle_tool(gateway, tool_call.name):
+        if found is None and handles.is_handle_tool(tool_call.name):
             request.waits = request._called_by_handle = True
             return request
         # As `Capabilities.can`, but inline: this is the hot path. A tool that waits for an approval, a slot
@@ -224,7 +224,7 @@ class CallRequest:
         deadline: float = inf,
     ) -> Self:
         """Join the call that has this idempotency key, or open it; raises Fault."""
-        if handles.is_handle_tool(gateway, tool_call.name):
+        if handles.is_handle_tool(tool_call.name):
             return cls.opening(gateway, tool_call, caller, stream, era, headers, deadline)
         # Requests with one key take turns: the second finds the call that the first has opened.
         async with gateway.key_locks.setdefault((caller, tool_call.key), asyncio.Lock()):
@@ -273,7 +273,7 @@ class CallRequest:
         request.requests = requests_of(live)
         request.round = state.round
         request._take_answers(state.asked, gateway.engine.clock.now() - state.at)
-        if handles.is_handle_tool(gateway, tool_call.name):
+        if handles.is_handle_tool(tool_call.name):
             request.waits = request._called_by_handle = True
             return request
         request._choose_task(live.tool)

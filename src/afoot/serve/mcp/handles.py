@@ -88,9 +88,9 @@ def tools_for_timeout(tools: Iterable[Raw], limit_s: float) -> list[Raw]:
     return [*(with_handle_output(bytes(one)) for one in tools), *TOOLS.values()]
 
 
-def is_handle_tool(gateway: GatewayState, name: str) -> bool:
-    """Whether this is one of our three tools, and no server offers one of that name."""
-    return name in _HANDLE_TOOLS and name not in gateway.engine.catalog.known
+def is_handle_tool(name: str) -> bool:
+    """Whether this is one of our three tools; nobody else can offer one of that name (U12)."""
+    return name in _HANDLE_TOOLS
 
 
 async def run_handle_tool(gateway: GatewayState, tool_call: ToolCall, caller: str) -> HandleText | HandleWait:

@@ -6,6 +6,7 @@
 from afoot.core.facts import Opened
 from afoot.core.ports import Tool
 from afoot.core.redaction import redacted_pointers
+from afoot.engine.catalog import is_call_of
 from afoot.engine.engine import Engine
 from afoot.engine.live_call import LiveCall
 from afoot.engine.recovery import load_call_by_key
@@ -79,14 +80,14 @@ async def _find(gateway: GatewayState, tool_call: ToolCall, caller: str) -> Live
 
 def _had_name(opened: Opened, name: str) -> bool:
     """Whether a tool that may be gone since had this name: its own, or one with its server."""
-    own = name.removeprefix(f"{opened.server}/")
-    return opened.tool in (name, own) or opened.tool.endswith(f"__{own}")
+    own = opened.inner or opened.tool
+    return name in (opened.tool, own, f"{opened.server}/{own}") or opened.tool == f"{opened.server}__{name}"
 
 
 def _is_same(engine: Engine, live: LiveCall, tool_call: ToolCall, tool: Tool) -> bool:
     """Whether a call was opened for this tool and these arguments; redacted secrets all look the same."""
     call = live.call
-    if call.opened.tool != tool.name:
+    if not is_call_of(call.opened, tool):
         return False
     if call.amended is None and not redacted_pointers(live.arguments):
         return request_digest("", bytes(live.arguments)) == request_digest("", bytes(tool_call.arguments))

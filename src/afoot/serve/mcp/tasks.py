@@ -9,6 +9,7 @@ from math import inf
 from typing import Self
 
 from afoot.core.facts import Logged, Released
+from afoot.core.names import full_name
 from afoot.core.ports import Tool
 from afoot.engine.approval import without_haste
 from afoot.engine.followers import Follower, Wakeup
@@ -53,7 +54,7 @@ def runs_as_task(gateway: GatewayState, tool_call: ToolCall, tool: Tool | None, 
     if support:
         return support != "forbidden"
     least_s = gateway.settings.task_after_s
-    took = gateway.engine.durations.of(tool.name if tool else tool_call.name)
+    took = list[float]() if tool is None else gateway.engine.durations.of(full_name(tool))
     return least_s > 0 and len(took) >= MIN_RUNS and quantile(took, 0.5) >= least_s
 
 

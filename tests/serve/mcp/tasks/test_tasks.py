@@ -93,7 +93,7 @@ async def test_what_usually_takes_long_becomes_a_task(
     """H3, H7: at once by the learned duration; with too few runs nothing is known, so late."""
     async with site_of(nap, settings={"task_after_s": after_s}) as gateway:
         for _ in range(runs):
-            gateway.engine.durations.add("tool", 10)
+            gateway.engine.durations.add("bench/tool", 10)
         began = now()
         assert (await Asker(gateway).start())["result"]["resultType"] == kind
         assert now() - began == pytest.approx(answered_s, abs=0.1)
