@@ -146,3 +146,42 @@ def test_a_tool_that_is_off_makes_no_name_ambiguous() -> None:
     terms = EffectiveSettings(tools={"mail/read": OFF})
     made = catalog(Shelf("files", "read"), Shelf("mail", "read"), terms=terms)
     assert made.get("read")[1].server == "files"
+
+
+def test_a_note_says_which_tool_is_called_otherwise_and_why() -> None:
+    """U12, V2: once for each; a name that two have is no problem, one of somebody else is."""
+    made = catalog(Shelf("evil", "good__read", "afoot_wait", "a.b", "list"), Shelf("good", "list"))
+    told = {str(note): note.is_problem for note in made.notes}
+    assert told == {
+        "evil/good__read is offered as evil__good__read: names like that are those of server good": True,
+        "evil/afoot_wait is offered as evil__afoot_wait: names like that are the gateway's own": True,
+        "evil/a.b is offered as a_b: its name has characters that hosts refuse, or is too long": True,
+        "evil/list is offered as evil__list: another tool has that name": False,
+        "good/list is offered as good__list: another tool has that name": False,
+    }
+
+
+def test_settings_that_name_no_server_trust_none_of_several() -> None:
+    """U12, A1: and a note says what to write; while there is one server, nobody else can be meant."""
+    terms = EffectiveSettings(tools={"read": AUTO}, approval="ask")
+    made = catalog(Shelf("files", "read"), terms=terms)
+    assert made.get("read")[1].approval == "auto" and not made.notes
+    made.put(Shelf("mail", "send"))
+    assert made.get("read")[1].approval == "ask"
+    assert [str(note) for note in made.notes] == [
+        'files/read: [tools."read"] names no server, so it cannot make this one ask less; '
+        'write [tools."files/read"] if it is meant'
+    ]
+
+
+def test_a_server_with_endless_new_names_gets_its_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """U12, S5: the names that a server keeps from others are bounded."""
+    monkeypatch.setattr("afoot.engine.catalog.MAX_CLAIMS", 2)
+    made = catalog(Shelf("a", "one", "two"), Shelf("b", "three"))
+    made.put(Shelf("a", "four"))
+    assert names(made) == ["a__four", "three"]
+
+
+def test_a_function_of_yours_takes_no_name_of_the_gateway() -> None:
+    """U12: no name stands twice in a list."""
+    assert names(catalog(Shelf("local", "afoot_wait", "sum"))) == ["local__afoot_wait", "sum"]

@@ -78,7 +78,9 @@ class ServerNames:
 
 def offered_name(own: str) -> str:
     """The name of an upstream's tool in characters that hosts accept; a long one is cut and gets a digest."""
-    return _cut(_ODD.sub("_", own), own, MAX_NAME_CHARS, False)
+    name = _ODD.sub("_", own)
+    is_readable = bool(name.strip("_-"))
+    return _cut(name if is_readable else "tool", own, MAX_NAME_CHARS, not is_readable)
 
 
 def own_name(tool: Tool) -> str:
@@ -113,6 +115,8 @@ def pattern_trusts(pattern: str, tool: Tool) -> bool:
         # The first page to ask for a name here gets it, so that name says nothing of its origin.
         return pattern == f"{tool.server}/*" or pattern.startswith("plugin:") or "://" in pattern
     if "/" in pattern or pattern in ("*", tool.alias):
+        return True
+    if pattern.startswith(_ODD.sub("_", tool.server) + SEPARATOR) and fnmatchcase(tool.alias, pattern):
         return True
     return tool.bare == BARE_ANYTHING and fnmatchcase(own_name(tool), pattern)
 

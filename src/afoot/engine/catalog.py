@@ -40,6 +40,7 @@ DETACHED_HINT = (
     "It runs on if its caller goes away; it is stopped with the tool afoot_cancel, with tasks/cancel, "
     "in the console or with `afoot cancel`."
 )
+SHOWN_CHARS = 100  # of a server's own name for its tool, in a note
 COLLISION = "another tool has that name"  # an everyday reason, and no problem
 
 log = logging.getLogger("afoot.catalog")
@@ -59,8 +60,9 @@ class NameNote(Struct, frozen=True):
         return self.why != COLLISION
 
     def __str__(self) -> str:
+        own = self.tool if len(self.tool) <= SHOWN_CHARS else f"{self.tool[:SHOWN_CHARS]}…"
         called = f" is offered as {self.name}" if self.name != self.tool else ""
-        return f"{self.server}/{self.tool}{called}: {self.why}"
+        return f"{self.server}/{own}{called}: {self.why}"
 
 
 class Catalog:
@@ -152,6 +154,7 @@ class Catalog:
             else:
                 known[tool.name] = provider, effective
                 self._claim(tool)
+                self.notes += _unheeded_settings(tool, self.effective_settings.tools)
         self.known = known
         self.version += 1
         for note in self.notes:
@@ -193,7 +196,11 @@ class Catalog:
             elif not why:
                 why = self._why_not_plain(name, tool, claims[tool.server])
             if why:
-                name = alias if alias not in taken else names.prefixed(tool.server, own_name(tool), is_marked=True)
+                name = (
+                    alias
+                    if alias not in taken
+                    else names.prefixed(tool.server, own_name(tool), is_marked=True)
+                )
             elif name != tool.name:
                 why = "its name has characters that hosts refuse, or is too long"
             taken.add(name)
@@ -356,13 +363,27 @@ def _wanted_name(tool: Tool, names: ServerNames) -> tuple[str, str]:
     if names.is_reserved(tool.name, tool.server) or names.is_reserved(name, tool.server):
         owner = names.owner(name)
         whose = "the gateway's own" if owner is None else f"those of server {owner}"
-        return name, "its name says another server" if "/" in tool.name else f"names like that are {whose}"
+        return (
+            name,
+            "a slash in a name stands between a server and its tool"
+            if "/" in tool.name
+            else f"names like that are {whose}",
+        )
     return name, ""
 
 
 def _is_other_name(name: str, tool: Tool) -> bool:
     """Whether a tool may be called by this name, too: by its own, or with the prefix of its server."""
     return not tool.source and (name == tool.alias or (name == own_name(tool) and tool.bare != BARE_NOTHING))
+
+
+def _unheeded_settings(tool: Tool, tables: Mapping[str, ToolSettings]) -> Iterator[NameNote]:
+    """Notes on the tables that would trust this tool if they named its server (U12)."""
+    for pattern, one in tables.items() if tool.bare == BARE_STRICTER else ():
+        if _stricter(one) != one and pattern_fits(pattern, tool) and not pattern_trusts(pattern, tool):
+            why = f'[tools."{pattern}"] names no server, so it cannot make this one ask less'
+            fix = f'write [tools."{full_name(tool)}"] if it is meant'
+            yield NameNote(tool.server, own_name(tool), tool.name, f"{why}; {fix}")
 
 
 def _with_name(tool: Tool, name: str) -> Tool:

@@ -154,6 +154,7 @@ type ToolView = {
   limits: Record<string, number | null>;
   concurrency: number;
   approval: string;
+  own: string; // its name at its server
   safe: boolean;
   isolation?: Record<string, number>;
   stats?: Stats;

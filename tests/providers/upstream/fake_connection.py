@@ -27,6 +27,7 @@ class Pretend:
         self.prompts: list[dict[str, Any]] = []
         self.logs = [(1.0, f"{name} said something")]
         self.counted: dict[str, int] = {}
+        self.refused: list[str] = []
         self.names: list[str] = []
         self.opened = self.closed = 0
         self.gone = asyncio.Event()

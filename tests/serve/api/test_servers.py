@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import json
 
 from tests.serve.api_client import Api
 
 TINY = Path(__file__).parents[2] / "cli" / "small_server.py"
+HOSTILE = Path(__file__).parents[2] / "attack" / "upstream" / "hostile_server.py"
 
 
 def test_a_server_is_added_shown_reloaded_and_removed(api: Api) -> None:
@@ -79,3 +81,17 @@ def test_a_server_that_does_not_start_is_listed_with_the_reason(api: Api) -> Non
     assert (answer.status, answer.body["state"]) == (201, "failed")
     assert "/no/such/program" in answer.body["error"]
     assert api.send("DELETE", "/api/servers/gone", None, {}).status == 200
+
+
+def test_a_server_says_which_of_its_tools_are_renamed_or_refused(api: Api, tmp_path: Path) -> None:
+    """U12, V3: and a tool says its own name there."""
+    listed = [{"name": name, "inputSchema": {"type": "object"}} for name in ("afoot_wait", "x", "x")]
+    (tmp_path / "tools.json").write_text(json.encode(listed).decode())
+    body = {"name": "evil", "command": sys.executable, "args": [str(HOSTILE), str(tmp_path)]}
+    added = api.post("/api/servers", body).body
+    assert added["renamed"] == [
+        "evil/afoot_wait is offered as evil__afoot_wait: names like that are the gateway's own"
+    ]
+    assert added["refused"] == ["x stands twice in its list; the first counts"]
+    assert api.get("/api/tools/evil__afoot_wait").body["own"] == "afoot_wait"
+    api.send("DELETE", "/api/servers/evil", None, {})

@@ -12,16 +12,19 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from email.message import Message
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Raw
+
 from afoot.cli.doctor.findings import Finding, fail, ok, warn
 from afoot.config.settings import ConfigError, LoadedSettings, home, load_settings
 from afoot.config.state_folder import running_demo, running_gateway
+from afoot.core.ports import Tool, Work
 from afoot.errors import AfootError, StoreError
 from afoot.store.lock import StoreInUse, StoreLock
 
@@ -268,10 +271,11 @@ async def check_servers(loaded: "LoadedSettings | None") -> list[Finding]:
     except ConfigError as error:
         return [fail("servers", str(error), "mend that file")]
     turns = asyncio.Semaphore(CONCURRENT_HANDSHAKES)
+    listed: dict[str, ListedTools] = {}
     found = await asyncio.gather(
-        *(_check_server(name, wanted, turns) for name, wanted in roster.entries.items())
+        *(_check_server(name, wanted, turns, listed) for name, wanted in roster.entries.items())
     )
-    return [*_roster_findings(roster), *found]
+    return [*_roster_findings(roster), *found, *_name_findings(loaded, roster, listed)]
 
 
 def _check_browsers() -> Iterator[Finding]:
@@ -319,17 +323,60 @@ def _roster_findings(roster: "Roster") -> Iterator[Finding]:
         yield warn("servers", problem, "mend that file, or leave it out of mcp_servers")
 
 
-async def _check_server(name: str, wanted: "ServerEntry", turns: asyncio.Semaphore) -> Finding:
+def _name_findings(
+    loaded: LoadedSettings, roster: "Roster", listed: dict[str, "ListedTools"]
+) -> Iterator[Finding]:
+    """The tools that a gateway would not offer, or not under the name that their server gives them (U12)."""
+    from afoot.engine.catalog import Catalog, EffectiveSettings
+
+    for name, found in sorted(listed.items()):
+        for why in found.refused:
+            yield warn(f"server {name}", f"a tool is not offered: {why}", "tell its authors")
+    servers = {name: entry.server for name, entry in roster.entries.items()}
+    catalog = Catalog(EffectiveSettings(loaded.settings.tools, {**loaded.settings.servers, **servers}))
+    for _, found in sorted(listed.items()):
+        catalog.put(found)
+    for note in catalog.notes:
+        yield (
+            warn("tool names", str(note), "call it by that name, or as server/name")
+            if note.is_problem
+            else ok("tool names", str(note))
+        )
+
+
+class ListedTools:
+    """The tools of a server as it listed them; nothing runs them."""
+
+    def __init__(self, name: str, tools: Sequence[Tool], refused: Sequence[str]) -> None:
+        self.name = name
+        self.refused = refused
+        self._tools = tools
+
+    def tools(self) -> Sequence[Tool]:
+        """Return its tools."""
+        return self._tools
+
+    def prepare(self, tool: str, arguments: Raw) -> Work:
+        """Refuse: the doctor calls no tool of a server."""
+        raise NotImplementedError
+
+    def start(self, tool: str, caller: str) -> None:
+        """Start nothing."""
+
+
+async def _check_server(
+    name: str, wanted: "ServerEntry", turns: asyncio.Semaphore, listed: dict[str, ListedTools]
+) -> Finding:
     check = f"server {name}"
     if wanted.server.disabled:
         return ok(check, "disabled")
     if wanted.why:
         return fail(check, wanted.why, f"mend it in {wanted.origin}")
     async with turns:
-        return await _handshake(check, name, wanted)
+        return await _handshake(check, name, wanted, listed)
 
 
-async def _handshake(check: str, name: str, wanted: "ServerEntry") -> Finding:
+async def _handshake(check: str, name: str, wanted: "ServerEntry", listed: dict[str, ListedTools]) -> Finding:
     from afoot.errors import AfootError
     from afoot.hosts.secrets import environment
     from afoot.providers.upstream.provider import ServerOptions, Upstream
@@ -344,6 +391,7 @@ async def _handshake(check: str, name: str, wanted: "ServerEntry") -> Finding:
         async with asyncio.timeout(HANDSHAKE_S):
             await upstream.open()
         took = asyncio.get_running_loop().time() - began
+        listed[name] = ListedTools(name, upstream.tools(), upstream.refused)
         return ok(check, f"{upstream.era}, {len(upstream.tools())} tools, {took:.1f} s")
     except TimeoutError:
         return fail(check, f"no handshake within {HANDSHAKE_S:g} s", _server_hint(name, wanted))

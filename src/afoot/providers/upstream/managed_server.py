@@ -59,6 +59,11 @@ class ServerConnection(Protocol):
     def counted(self) -> Mapping[str, int]: ...
 
     @property
+    def refused(self) -> Sequence[str]:
+        """Tools of its list that cannot be offered, and why."""
+        ...
+
+    @property
     def lists(self) -> ServerLists:
         """Everything that the server offers, as it said it; known also while it is down."""
         ...

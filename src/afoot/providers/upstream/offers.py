@@ -19,6 +19,7 @@ from afoot.config.settings import Server
 from afoot.core.facts import NOTHING, Limits
 from afoot.core.ports import Tool
 from afoot.errors import RunnerDied, ToolError
+from afoot.providers.content import clean_line
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.transport import Request, ServerLog
 from afoot.wire import client_reading, mcp_2026
@@ -30,6 +31,8 @@ MAX_LIST_BYTES: Final = 8 * 1024 * 1024  # of one list; what a server lists beyo
 RELISTEN_S: Final = (1.0, 30.0)  # before a stream of notifications that ended is asked for again, doubling
 REFRESH_PAUSE_S: Final = (0.1, 10.0)  # before changed lists are read again; doubling while they keep changing
 APP_SCHEME: Final = "ui://"  # of the pages of MCP Apps
+MAX_REFUSED_SHOWN: Final = 100  # tools of one list that cannot be offered, each in a line
+REFUSED_CHARS: Final = 200
 LIMIT_SETTINGS: Final = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s", "start_s")
 
 Items = list[dict[str, Any]]
@@ -103,6 +106,7 @@ class ServerOffers:
     def __init__(self, server: Server, limits: Limits, server_log: ServerLog) -> None:
         self.lists = ServerLists()
         self.tools: dict[str, UpstreamTool] = {}
+        self.refused: list[str] = []  # tools that cannot be offered, and why
         self._server = server
         self._limits = limits
         self._server_log = server_log
@@ -123,7 +127,7 @@ class ServerOffers:
         """Take these lists, and tell listeners which of them are new."""
         changed_kinds = self.lists.changed_kinds(lists)
         self.lists = lists
-        self.tools = read_tools(lists.tools, self._server, self._limits, self._server_log)
+        self.tools, self.refused = read_tools(lists.tools, self._server, self._limits, self._server_log)
         self.has_apps = lists.has_apps
         for kind in changed_kinds:
             self.tell(kind, None)
@@ -354,25 +358,35 @@ def server_limits(server: Server, limits: Limits) -> Limits:
 
 def read_tools(
     definitions: Iterable[Raw], server: Server, limits: Limits, server_log: ServerLog
-) -> dict[str, UpstreamTool]:
-    """Return the tools that can be offered, by their names at the server; others are counted as anomalies."""
+) -> tuple[dict[str, UpstreamTool], list[str]]:
+    """Return the tools that can be offered, by their names at the server, and why others cannot.
+
+    Those are counted as anomalies, too.
+    """
     found: dict[str, UpstreamTool] = {}
+    refused: list[str] = []
+
+    def refuse(kind: str, why: str) -> None:
+        server_log.count_anomaly(kind, why)
+        if len(refused) < MAX_REFUSED_SHOWN:
+            refused.append(clean_line(why, REFUSED_CHARS) or "")
+
     for raw in definitions:
         try:
             definition = _definition_decoder.decode(raw)
         except msgspec.DecodeError as error:
-            server_log.count_anomaly("bad_tool", str(error))
+            refuse("bad_tool", str(error))
             continue
         if not definition.name or not definition.name.isprintable():
-            server_log.count_anomaly("bad_tool", f"{definition.name!r} is no name for a tool")
+            refuse("bad_tool", f"{definition.name!r} is no name for a tool")
         elif definition.name in found:
-            server_log.count_anomaly("tool_named_twice", definition.name)
+            refuse("tool_named_twice", f"{definition.name} stands twice in its list; the first counts")
         elif b"x-mcp-header" in bytes(raw) and mcp_2026.has_invalid_param_headers(raw):
             # The protocol demands that such a tool is not offered.
-            server_log.count_anomaly("bad_tool", f"{definition.name}: its x-mcp-header is not valid")
+            refuse("bad_tool", f"{definition.name}: its x-mcp-header is not valid")
         else:
             found[definition.name] = _read_tool(raw, definition, server, limits, server_log.server)
-    return found
+    return found, refused
 
 
 def _read_tool(

@@ -186,6 +186,11 @@ class Upstream:
         return self._server_log.counted
 
     @property
+    def refused(self) -> list[str]:
+        """The tools of the server's list that cannot be offered, and why."""
+        return self._offers.refused
+
+    @property
     def lists(self) -> ServerLists:
         """Everything that the server offers, as it said it: to be stored, and given to `remember`."""
         return self._offers.lists

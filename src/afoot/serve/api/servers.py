@@ -12,9 +12,11 @@ from afoot.providers.upstream.managed_server import ManagedServer
 from afoot.providers.upstream.oauth.logins import LoginAttempt
 from afoot.providers.upstream.servers import AT_RUN_TIME, Servers
 from afoot.serve.api.request import ApiError, ApiRequest, read_number
+from afoot.serve.shared import GatewayState
 
 TRANSPORTS = {"command": "stdio", "url": "http", "module": "in process", "": ""}
 LOGS = 1000
+MAX_NOTES = 100  # on the names of a server's tools
 
 WAIT_S = 20.0  # how long a request waits for a login to end
 
@@ -47,6 +49,8 @@ class ServerView(Struct, frozen=True):
     in_use: int  # calls that run on it
     login: str  # needed, logged in; empty for a server that asked for no login
     counted: dict[str, int]
+    renamed: list[str]  # tools that are not called here as there, or not reached by settings, and why
+    refused: list[str]  # tools that cannot be offered, and why
 
 
 class ServerList(Struct, frozen=True):
@@ -107,14 +111,14 @@ async def index(request: ApiRequest) -> None:
     """Every server."""
     request.query()
     servers = request.gateway.servers
-    found = [] if servers is None else [server_view(one) for one in servers.list()]
+    found = [] if servers is None else [server_view(one, request.gateway) for one in servers.list()]
     await request.answer(200, ServerList(found, [] if servers is None else servers.problems))
 
 
 async def show(request: ApiRequest) -> None:
     """One server."""
     request.query()
-    await request.answer(200, server_view(servers_of(request).get(request.names["name"])))
+    await request.answer(200, server_view(servers_of(request).get(request.names["name"]), request.gateway))
 
 
 async def add(request: ApiRequest) -> None:
@@ -129,12 +133,14 @@ async def add(request: ApiRequest) -> None:
         field = ".".join(misfit.path[2:])
         text = f"body.{field}: {misfit.message}" if field else f"body: {misfit.message}"
         raise ApiError(422, text, fields=[field or "name"]) from None
-    await request.answer(201, server_view(await servers_of(request).add(name, server)))
+    await request.answer(201, server_view(await servers_of(request).add(name, server), request.gateway))
 
 
 async def reload(request: ApiRequest) -> None:
     """Connect again and list everything again; calls in flight finish on the old connection."""
-    await request.answer(200, server_view(await servers_of(request).reload(request.names["name"])))
+    await request.answer(
+        200, server_view(await servers_of(request).reload(request.names["name"]), request.gateway)
+    )
 
 
 async def remove(request: ApiRequest) -> None:
@@ -187,8 +193,9 @@ async def logout_all(request: ApiRequest) -> None:
     await request.answer(200, AllLogoutsView(list(cleared)))
 
 
-def server_view(managed: ManagedServer) -> ServerView:
+def server_view(managed: ManagedServer, gateway: GatewayState) -> ServerView:
     """The server as JSON."""
+    notes = [str(one) for one in gateway.engine.catalog.notes if one.server == managed.name]
     entry, lease = managed.entry, managed.lease
     connection = None if lease is None else lease.connection
     info = connection.info if connection else {}
@@ -209,6 +216,8 @@ def server_view(managed: ManagedServer) -> ServerView:
         lease.users if lease else 0,
         managed.login,
         dict(connection.counted) if connection else {},
+        notes[:MAX_NOTES],
+        list(connection.refused) if connection else [],
     )
 
 

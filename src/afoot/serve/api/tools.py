@@ -51,6 +51,7 @@ class ToolView(Struct, frozen=True):
     concurrency: int
     queue: int
     approval: str  # auto, ask
+    own: str  # its name at its server
     safe: bool  # whether a call may run again if its process or server dies
     # Limits of a call's child process, 0 for none; only for tools that run in one.
     isolation: Mapping[str, float] | UnsetType = UNSET
@@ -145,5 +146,5 @@ def tool_view(tool: Tool) -> ToolView:
         tool.name, tool.server, definition.get("title"), definition.get("description") or "",
         definition.get("inputSchema") or {"type": "object"}, definition.get("outputSchema"),
         definition.get("annotations") or {}, limits, tool.limits.patient, tool.concurrency, tool.queue,
-        tool.approval, is_safe, tool.isolation or UNSET,
+        tool.approval, own_name(tool), is_safe, tool.isolation or UNSET,
     )  # fmt: skip

@@ -25,7 +25,7 @@ export function view() {
   const wrong = (/** @type {string} */ text) => h("li", safeText(text));
   const more = (/** @type {ServerView} */ { name }, /** @type {() => ServerView} */ now) => {
     const path = `/api/servers/${encodeURIComponent(name)}`;
-    return [serverButtons(name, path, refetch), loginRow(path, now), logPanel(name, path)];
+    return [serverButtons(name, path, refetch), nameNotes(now), loginRow(path, now), logPanel(name, path)];
   };
   return h(
     "section",
@@ -94,6 +94,14 @@ function serverButtons(name, path, refetch) {
   const reload = () => post(`${path}/reload`).finally(refetch);
   const about = { onclick, "aria-expanded": () => String(isOpen()), "aria-label": `Logs${of}` };
   return h("div.push", h("button", about, "Logs"), actionButton("Reload", reload, { "aria-label": `Reload${of}` }));
+}
+
+/** The tools of a server that have another name here, or are not offered. @param {() => ServerView} now */
+function nameNotes(now) {
+  const refused = () => (now().refused ?? []).map((/** @type {string} */ why) => `not offered: ${why}`);
+  const lines = () => /** @type {string[]} */ ([...refused(), ...(now().renamed ?? [])]);
+  const note = (/** @type {string} */ text) => h("li", safeText(text, 400));
+  return h("ul.wide.aside", { shown: () => lines().length }, each(lines, String, note));
 }
 
 /**

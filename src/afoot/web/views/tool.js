@@ -43,12 +43,13 @@ export function view({ params: { name = "" } }) {
 }
 
 /** @param {ToolView} tool */
-function toolSummary({ title, server, description, annotations, approval }) {
+function toolSummary({ name, own, title, server, description, annotations, approval }) {
   const word = (/** @type {[string, string[]]} */ [key, [yes, no]]) =>
     annotations[key] === true ? yes : annotations[key] === false && no;
   const words = [approval === "ask" && "asks before it runs", ...Object.entries(HINTS).map(word)].filter(Boolean);
   const from = h("a.chip", { href: "/servers" }, `from ${safeText(server, 100)}`);
-  const chips = h("p.chips", from, ...words.map((word) => h("span.chip", word)));
+  const called = own !== name && h("span.chip", `called ${safeText(own, 100)} there`);
+  const chips = h("p.chips", from, called, ...words.map((word) => h("span.chip", word)));
   return h("div", chips, h("p.lead", safeText([title, description].filter(Boolean).join(": "))));
 }
 

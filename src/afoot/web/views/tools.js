@@ -28,10 +28,11 @@ export function view() {
 
 /** @param {[string, ToolView[]]} group */
 function toolGroup([server, tools]) {
-  const items = tools.map(({ name, description, title, approval }) => {
+  const items = tools.map(({ name, own, description, title, approval }) => {
     const what = safeText((description || title || "").split("\n")[0], 300);
     const asks = approval === "ask" && h("span.aside", "asks first");
-    return h("li", h("a", { href: toolPath(name) }, safeText(name, 200)), h("span.soft", what), asks);
+    const called = own !== name && h("span.aside", `there ${safeText(own, 100)}`);
+    return h("li", h("a", { href: toolPath(name) }, safeText(name, 200)), h("span.soft", what), called, asks);
   });
   return h("div.sheet", h("h2", safeText(server, 100)), h("ul.lines", ...items));
 }
