@@ -19,11 +19,10 @@ from afoot.core.ports import Tool
 SERVERS = ("good", "evil", "a", "a__b", "a_", "x.y", "x y", "s" * 50)
 
 
-def tool(server: str, own: str, **more: str) -> Tool:
+def tool(server: str, own: str, bare: str) -> Tool:
     """A tool of an upstream, as the catalog makes it."""
-    return Tool(
-        "anything", server, Raw(b"{}"), inner=own, alias=ServerNames(SERVERS).prefixed(server, own), **more
-    )
+    alias = ServerNames(SERVERS).prefixed(server, own)
+    return Tool("anything", server, Raw(b"{}"), inner=own, alias=alias, bare=bare)
 
 
 @given(st.sampled_from(SERVERS), st.text(max_size=90))

@@ -53,7 +53,7 @@ class ServerNames:
         return next((server for prefix, server in self._owners if lowered.startswith(prefix)), None)
 
     def is_reserved(self, name: str, server: str) -> bool:
-        """Whether a name is not for this server: it is the gateway's, another server's, or says server/name."""
+        """Whether a name is not for this server: it is the gateway's or another's, or has a slash."""
         return "/" in name or name.lower().startswith(OWN_PREFIX) or self.is_foreign(name, server)
 
     def is_foreign(self, name: str, server: str) -> bool:
@@ -122,13 +122,13 @@ def pattern_trusts(pattern: str, tool: Tool) -> bool:
 
 
 def _fits_server(pattern: str, server: str, own: str) -> bool:
-    """Whether server/name fits. No star reaches over the slash, or `*good/read` were any server's good/read."""
+    """Whether server/name fits. A star ends at the slash: `*good/read` must not mean evil/good/read."""
     slashes = [at for at, char in enumerate(pattern) if char == "/"]
     return any(fnmatchcase(server, pattern[:at]) and fnmatchcase(own, pattern[at + 1 :]) for at in slashes)
 
 
 def _fits_page(pattern: str, tool: Tool, names: Iterable[str]) -> bool:
-    """Whether a pattern is for the tool of a page, which chose its name: a star for an origin ends with it."""
+    """Whether a pattern is for the tool of a page, which chose its name: a star in an origin ends there."""
     if "://" not in pattern:
         return any(fnmatchcase(name, pattern) for name in names)
     wanted, is_there = _ADDRESS.match(pattern), _ADDRESS.match(tool.address)

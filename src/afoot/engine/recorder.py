@@ -154,6 +154,14 @@ class Recorder:
             self._waiting = frozenset(entry.call for entry in (*self._slow.entries, *self._ring.entries))
         return self._waiting
 
+    def check(self) -> None:
+        """Look whether the history is still there; a gateway without calls would not notice."""
+        if self.degraded is None and self._writing is None:
+            try:
+                self._journal.check()
+            except StoreError as error:
+                self._degrade(str(error), Batch())
+
     @property
     def unrecorded(self) -> int:
         """The number of facts that wait in memory."""

@@ -306,10 +306,14 @@ class _Stop:
         self._is_leaving = False
 
     def listen(self) -> None:
-        """Stop in order at SIGTERM and Ctrl-C; at once at the second; without the history at the third."""
+        """Stop in order at SIGTERM, Ctrl-C and when the terminal closes; at once at the second.
+
+        The third ends it without the history. A gateway under `nohup` ignores SIGHUP, as it was told to.
+        """
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled, number)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                loop.add_signal_handler(number, self._signalled, number)
 
     def after(self, over: Coroutine[Any, Any, None]) -> None:
         """Stop also when this coroutine ends: nobody needs the gateway any more."""

@@ -7,6 +7,7 @@ the write-ahead log into the file in a thread of its own, so that the loop never
 
 import asyncio
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
@@ -33,6 +34,7 @@ from afoot.store.search import ROW_BATCH, SAVE_LISTED_POSITION, rebuild_unlisted
 # smaller one is synced more often.
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 TRUNCATE_BYTES = 64 * 1024 * 1024  # a log of this size is truncated by the checkpoint
+FILE_CHECK_S = 1.0  # between two looks whether the file is still there
 _BUSY_MS = 2000  # how long the write thread waits for another writer; the loop does not wait at all
 
 # A segment must begin behind the last one of its call, so two writers cannot both add it: the number of a
@@ -98,6 +100,8 @@ class SqliteJournal:
         """
         if self._is_closed:
             raise StoreError(f"history {self.path}: it is not open")
+        if self._checkpointer.is_file_gone:
+            self.check()
         try:
             ready = _encode_batch(batch)
         except UnicodeEncodeError:  # a lone surrogate, which no file can hold, becomes a question mark
@@ -111,6 +115,14 @@ class SqliteJournal:
             if is_busy(error):
                 return self._write_in_thread(lambda _: self._commit(ready))
             raise as_store_error(error, self.path) from error
+
+    def check(self) -> None:
+        """Raise StoreError if the file was deleted or replaced: writes would go to a file without a name."""
+        if self._checkpointer.look_for_file():
+            raise StoreError(
+                f"history {self.path}: the file was deleted or replaced while it was in use; put it back, "
+                f"or restart the gateway, which begins a new one"
+            )
 
     async def facts(self, call: str, after: int = 0) -> list[Entry]:
         """The facts of a call with a number over `after`."""
@@ -313,6 +325,9 @@ class SqliteJournal:
 class Checkpointer:
     """The thread that moves the write-ahead log into the file, woken when the log has grown.
 
+    It also looks every FILE_CHECK_S whether the file is still there: SQLite goes on writing to a file that
+    was deleted, and nothing of that is left when it is closed.
+
     SQLite starts the log from its beginning again only when all of it was moved, and under a writer that
     never pauses that never happens. A long log is therefore truncated while writers wait for a moment.
     """
@@ -326,6 +341,8 @@ class Checkpointer:
         # truncation.
         self.truncating = threading.Lock()
         self._is_stopping = False
+        self._files: list[tuple[int, int] | None] = []  # device and inode of the file and its log
+        self.is_file_gone = False
         self._thread = threading.Thread(target=self._run, name="afoot-checkpoint", daemon=True)
 
     def limit_log(self, most_bytes: int) -> int:
@@ -335,8 +352,31 @@ class Checkpointer:
         return self._long
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread. The file is there now, and must stay the same."""
+        self._files = self._identify_files()
         self._thread.start()
+
+    def look_for_file(self) -> bool:
+        """Look whether the file or its log is gone, or another; returns that, and keeps it."""
+        was_gone = self.is_file_gone
+        found = self._identify_files()
+        if self._files[1] is None:
+            self._files[1] = found[1]  # SQLite makes the log when it needs it
+        self.is_file_gone = found != self._files
+        if self.is_file_gone and not was_gone:
+            _log.error("history %s was deleted or replaced while it was in use", self._path)
+        return self.is_file_gone
+
+    def _identify_files(self) -> list[tuple[int, int] | None]:
+        found = list[tuple[int, int] | None]()
+        for name in (self._path, f"{self._path}-wal"):
+            try:
+                status = os.stat(name)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((status.st_dev, status.st_ino))
+        return found
 
     def wake(self) -> int:
         """Start a checkpoint, from any thread. Returns the growth since then: 0."""
@@ -351,8 +391,11 @@ class Checkpointer:
 
     def _run(self) -> None:
         while not self._is_stopping:
-            self._wake.wait()
+            is_woken = self._wake.wait(FILE_CHECK_S)
             self._wake.clear()
+            # A checkpoint would make a new file where the old one was deleted.
+            if self.look_for_file() or not is_woken:
+                continue
             try:
                 with closing(connect(self._path, busy_s=1.0)) as db:
                     self._checkpoint(db)

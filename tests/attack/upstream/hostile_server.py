@@ -1,6 +1,6 @@
 """An MCP server on stdio that offers whatever names it likes, and says in each result that it was reached.
 
-Run as `python hostile_server.py FOLDER`. `tools.json` and `prompts.json` there have the lists, read each time.
+Run as `python hostile_server.py FOLDER`. `tools.json` and `prompts.json` there have the lists.
 """
 
 import json

@@ -61,7 +61,9 @@ def test_the_manifest_asks_for_what_is_needed_and_no_more() -> None:
     assert manifest["optional_host_permissions"] == ["http://*/*", "https://*/*"]
     unwanted = {"host_permissions", "content_scripts", "web_accessible_resources", "externally_connectable"}
     assert not unwanted & manifest.keys()
-    assert "'unsafe" not in manifest["content_security_policy"]["extension_pages"]
+    policy = manifest["content_security_policy"]["extension_pages"]
+    assert "'unsafe" not in policy
+    assert "connect-src 'self' ws://127.0.0.1:* ws://localhost:*;" in policy
 
 
 def test_a_browser_says_hello_once_both_sides_are_proved(one: Joined) -> None:

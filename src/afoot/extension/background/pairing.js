@@ -47,12 +47,12 @@ export function parsePairing(text) {
 }
 
 /**
- * Whether this is the URL of a gateway; unencrypted sockets may lead to this machine alone.
+ * Whether this is the URL of a gateway: on this machine, as the content security policy demands, too.
  * @param {unknown} text
  * @returns {boolean}
  */
 function isGatewayAddress(text) {
   if (typeof text !== "string" || !URL.canParse(text)) return false;
   const url = new URL(text);
-  return url.protocol === "wss:" || (url.protocol === "ws:" && LOOPBACK_HOSTS.has(url.hostname));
+  return url.protocol === "ws:" && LOOPBACK_HOSTS.has(url.hostname);
 }

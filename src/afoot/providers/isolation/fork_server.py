@@ -194,7 +194,8 @@ class ForkServer:
         signal.set_wakeup_fd(self._signalled.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal: the gateway ends its calls itself
+            signal.signal(number, signal.SIG_IGN)
         processes.adopt_orphans()
         processes.die_with_parent(signal.SIGTERM, self._reaper)
         self._selector.register(self._connection, selectors.EVENT_READ)
@@ -287,7 +288,7 @@ class ForkServer:
         code = 70
         try:
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             processes.die_with_parent(signal.SIGKILL, fork_server)
             os.setsid()  # which also gives it a scheduling group of its own, where sessions have one

@@ -29,6 +29,9 @@ _PAGE: Final = resource.getpagesize()
 HAS_CHILDREN_FILES: Final = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
 
 
+ProcessId = tuple[int, int]  # a pid, and when the process started: pids are used again
+
+
 class TreeUsage(Struct, frozen=True):
     """The resources that a process and all below it use together."""
 
@@ -149,6 +152,28 @@ def kill_all_children() -> None:
         pass
 
 
+def tree_members(root: int) -> set[ProcessId]:
+    """All processes below this one, so that they can be found again when it is gone."""
+    return {(pid, start) for pid in descendants(root) if (start := _start_time(pid))}
+
+
+def kill_stragglers(members: Collection[ProcessId], mark: tuple[str, str]) -> None:
+    """Kill what is left of a tree whose root is gone: its known members, and processes with its mark.
+
+    `mark` is a variable that the root had in its environment, and a part of its value. It finds a daemon,
+    which left its session and its parent, as long as it did not clear its environment.
+    """
+    for pid in [pid for pid, start in members if _start_time(pid) == start]:
+        kill_tree(pid)
+    for _ in range(MAX_PASSES):
+        left = _marked_processes(mark)
+        if not left:
+            return
+        for pid in left:
+            kill_tree(pid)
+        time.sleep(0.001)
+
+
 def total_cpu_s(used: resource.struct_rusage) -> float:
     """Processor time in user and system mode together."""
     return used.ru_utime + used.ru_stime
@@ -227,6 +252,30 @@ def _read_stat(pid: str) -> ProcessInfo | None:
     cpu_s = sum(map(int, part[11:15])) / _TICKS
     memory_bytes = int(part[21]) * _PAGE
     return ProcessInfo(int(part[1]), cpu_s, memory_bytes, part[0] == b"Z")
+
+
+def _start_time(pid: int) -> int:
+    """When a living process started, in ticks since the system did; 0 if it is gone or a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            part = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return 0 if part[0] in b"ZX" else int(part[19])
+
+
+def _marked_processes(mark: tuple[str, str]) -> list[int]:
+    """The living processes of this user that have this part in this variable of their environment."""
+    name, part = f"{mark[0]}=".encode(), mark[1].encode()
+    found: list[int] = []
+    for entry in os.listdir("/proc") if IS_LINUX else ():
+        if entry[0] not in "123456789":
+            continue
+        with suppress(OSError), open(f"/proc/{entry}/environ", "rb") as environ:  # others' cannot be read
+            variables = environ.read().split(b"\0")
+            if any(one.startswith(name) and part in one for one in variables) and _start_time(int(entry)):
+                found.append(int(entry))
+    return found
 
 
 def _reap(orphans: list[int]) -> float:

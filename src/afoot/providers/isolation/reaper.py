@@ -44,7 +44,8 @@ def _wait_for_fork_server(fork_server: int, config: ForkServerConfig) -> None:
 
     for number in (END_SIGNAL, signal.SIGTERM):
         signal.signal(number, end)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal: the gateway ends its calls itself
+        signal.signal(number, signal.SIG_IGN)
     processes.die_with_parent(signal.SIGTERM, config.gateway)
     _, status = os.waitpid(fork_server, 0)
     processes.kill_all_children()

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from math import inf
+from secrets import token_hex
 from typing import Final, cast
 
 from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.exit_status import describe_exit
+from afoot.providers.isolation import processes
 from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, ServerLog
 from afoot.wire.framing import LineSplitter
 
@@ -23,6 +25,9 @@ LAST_WORDS_S: Final = 0.3  # after the death of a child: by then what it left in
 SLICE_S: Final = 0.005  # of handling what one server says before all others have their turn
 READ_PAUSE_S: Final = 0.002  # between two reads during a flood of progress
 PROGRESS: Final = b"notifications/progress"
+
+# The variable that marks a server and everything that it starts. A gateway behind this one adds its own mark.
+MARK: Final = "_AFOOT_SERVER"
 
 # The variables that a child inherits: enough to find its way, and none of our secrets.
 INHERITED: Final = (
@@ -54,6 +59,8 @@ class StdioTransport(asyncio.SubprocessProtocol):
         self._is_dead = False
         self._closed = "stdout"  # the pipe that it closed, if it lives on
         self._how = ""  # it ended
+        self._mark = token_hex(8)  # in the environment of the child and of all that it starts
+        self._members: set[processes.ProcessId] = set()  # that the child had started when it was closed
         self._heard_at = 0.0
         self._lines: deque[bytes] = deque()  # that were read and not handled yet
         self._is_reading = True
@@ -65,6 +72,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
         self._receive = receive
         self._lost = lost
         given = child_environment(self._server)
+        given[MARK] = f"{os.environ[MARK]}:{self._mark}" if MARK in os.environ else self._mark
         name = self._server_log.server
         command = _find_command(self._server, given)
         if command is None:
@@ -118,9 +126,12 @@ class StdioTransport(asyncio.SubprocessProtocol):
             return
         if self._is_dead:
             await self._wait_for_exit()  # it may have been killed just now
+            await self._kill_stragglers()
             return
         self._is_dead = True
         self._gone.set()
+        if self.pid is not None and not self._exited.is_set():
+            self._members = processes.tree_members(self.pid)
         pipe = self._process.get_pipe_transport(0)
         if pipe is not None:
             pipe.close()
@@ -132,6 +143,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
             self._kill(signal.SIGKILL)
             self._process.close()
         await self._wait_for_exit()
+        await self._kill_stragglers()
 
     async def _wait_for_exit(self) -> bool:
         with suppress(TimeoutError):
@@ -142,6 +154,14 @@ class StdioTransport(asyncio.SubprocessProtocol):
         if self.pid is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
+
+    def _kill_stragglers(self) -> "asyncio.Future[None]":
+        """Kill the processes that it started in sessions of their own, which no signal to its group reaches.
+
+        It is done in a thread: every process of the machine is looked at.
+        """
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(None, processes.kill_stragglers, self._members, (MARK, self._mark))
 
     # Callbacks of asyncio.SubprocessProtocol.
 
@@ -227,6 +247,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
         self._take_lines(inf)  # its last words
         self._gone.set()
         self._kill(signal.SIGKILL)
+        self._kill_stragglers()
         self._how = self._describe_end()
         if self._process is not None:
             self._process.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -25,6 +26,8 @@ MAX_TOKEN: Final = 16_384
 MAX_TIME: Final = 1e15  # seconds since 1970; a larger value, or NaN, is no time
 DIGEST_PREFIX: Final = "sha256-"
 _PLAIN_SUBJECT = re.compile(r"[\w.@:+/|-]{1,100}", re.ASCII)
+
+log = logging.getLogger("afoot.access")
 
 Fetch = Callable[[str], Awaitable[bytes]]
 
@@ -175,10 +178,12 @@ def _usable_keys(published: dict[str, Any]) -> dict[str, jwt.PyJWK]:
             continue
         try:
             key = jwt.PyJWK(one)
-        except (jwt.PyJWTError, ValueError, TypeError):
+        except Exception as error:  # the library may raise anything; the other keys count all the same
+            log.info("a key that the issuer publishes cannot be used: %r", error)
             continue
         if key.algorithm_name in ALGORITHMS:
-            found[str(one.get("kid", ""))] = key
+            # Of two keys with one id the first counts, so a later one cannot take its place.
+            found.setdefault(str(one.get("kid", "")), key)
     return found
 
 

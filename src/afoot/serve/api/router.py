@@ -90,6 +90,7 @@ class Health(Struct, frozen=True):
 async def health(request: ApiRequest) -> None:
     """Whether the gateway is well; the details are for those who may watch."""
     gateway, engine = request.gateway, request.gateway.engine
+    engine.recorder.check()
     why = engine.recorder.degraded
     status = "degraded" if why else "ok"
     if WATCH not in request.principal.scopes:
