@@ -149,7 +149,7 @@ def test_a_tool_that_is_off_makes_no_name_ambiguous() -> None:
 
 
 def test_a_note_says_which_tool_is_called_otherwise_and_why() -> None:
-    """U12, V2: once for each; a name that two have is no problem, one of somebody else is."""
+    """U12: once for each; a name that two have is no problem, one of somebody else is."""
     made = catalog(Shelf("evil", "good__read", "afoot_wait", "a.b", "list"), Shelf("good", "list"))
     told = {str(note): note.is_problem for note in made.notes}
     assert told == {
@@ -175,7 +175,7 @@ def test_settings_that_name_no_server_trust_none_of_several() -> None:
 
 
 def test_a_server_with_endless_new_names_gets_its_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """U12, S5: the names that a server keeps from others are bounded."""
+    """U12: the names that a server keeps from others are bounded."""
     monkeypatch.setattr("afoot.engine.catalog.MAX_CLAIMS", 2)
     made = catalog(Shelf("a", "one", "two"), Shelf("b", "three"))
     made.put(Shelf("a", "four"))

@@ -28,6 +28,7 @@ from afoot.core.facts import (
 from afoot.core.ports import Batch, CallQuery
 from afoot.errors import StoreError
 from afoot.store.sqlite import SqliteJournal
+from tests.providers.fake_run import until
 from tests.store.sample_batches import EVERY_FACT, batch, entries, opened, row, write
 
 HERE = Path(__file__).parents[2]
@@ -267,3 +268,31 @@ async def test_a_journal_is_opened_once(tmp_path: Path) -> None:
             await journal.__aenter__()
     await SqliteJournal(tmp_path / "never.db").close()
     assert not (tmp_path / "never.db").exists()
+
+
+@pytest.mark.parametrize("lost", ["history.db", "history.db-wal"])
+async def test_a_deleted_file_is_noticed(tmp_path: Path, lost: str) -> None:
+    """H1: nothing is said to be recorded that goes to a file without a name; with the file it goes on."""
+    async with SqliteJournal(tmp_path / "history.db") as journal:
+        await write(journal, *entries("a", [opened()]))
+        journal.check()
+        (tmp_path / lost).rename(tmp_path / "away")
+        with pytest.raises(StoreError, match="was deleted or replaced"):
+            journal.check()
+        with pytest.raises(StoreError, match="was deleted or replaced"):
+            await write(journal, *entries("b", [opened()]))
+        (tmp_path / "away").rename(tmp_path / lost)
+        await write(journal, *entries("b", [opened()]))
+        assert await journal.unfinished() == ["a", "b"]
+
+
+async def test_a_deleted_file_is_noticed_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H1: a write fails soon after, though nobody looked; no new file is made in its place."""
+    monkeypatch.setattr("afoot.store.sqlite.FILE_CHECK_S", 0.01)
+    async with SqliteJournal(tmp_path / "history.db") as journal:
+        await write(journal, *entries("a", [opened()]))
+        (tmp_path / "history.db").unlink()
+        await until(lambda: journal._checkpointer.is_file_gone)
+        with pytest.raises(StoreError, match="was deleted or replaced"):
+            await write(journal, *entries("b", [opened()]))
+    assert not (tmp_path / "history.db").exists()

@@ -21,12 +21,12 @@ def send(**message: Any) -> None:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    params: dict[str, Any] = request.get("params") or {}
+    params: dict[str, Any] = request.get("params", {"": ""})
     reached = f"{FOLDER.name} ran {params.get('name')}"
     match request["method"]:
         case "initialize":
             info = {"name": FOLDER.name, "version": "1"}
-            offered = {"tools": {"listChanged": True}, "prompts": {}}
+            offered = {"tools": {"listChanged": True}, "prompts": {"listChanged": False}}
             return {"protocolVersion": "2025-11-25", "capabilities": offered, "serverInfo": info}
         case "tools/list":
             return {"tools": read("tools")}

@@ -7,7 +7,7 @@ import pytest
 from afoot.config.tables import AccessSettings
 from afoot.serve.access.jwt import FETCH_INTERVAL_S, JwtIssuer
 from afoot.serve.access.principal import Denied
-from tests.serve.access.test_jwt import ISSUER, NOW, RESOURCE, Issuer, check, token
+from tests.serve.access.test_jwt import ISSUER, KEYS, NOW, RESOURCE, Issuer, check, token
 
 
 @pytest.mark.parametrize("page", ["keys", ".well-known/oauth-authorization-server/realm"])
@@ -48,3 +48,22 @@ def test_an_issuer_that_hangs_is_waited_for_once() -> None:
     answers = asyncio.run(together())
     assert [isinstance(one, Denied) and one.status for one in answers] == [503] * 5
     assert len(issuer.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"kty": "RSA", "alg": "none", "n": "AQAB", "e": "AQAB", "kid": "bad"},
+        {"kty": "RSA", "alg": ["RS256"], "n": "AQAB", "e": "AQAB", "kid": "bad"},
+        {"kty": {"RSA": 1}, "kid": "bad"},
+        {"kty": "EC", "crv": "P-256", "x": 5, "y": None, "kid": "bad"},
+        {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA", "kid": "bad"},
+        {**KEYS[1], "kid": "one"},  # pyrefly: ignore[invalid-argument]
+    ],
+)
+def test_one_bad_key_costs_no_other(bad: dict[str, object]) -> None:
+    """S2: whatever is wrong with a key, and whoever's id it has, the tokens of the others count."""
+    for keys in ([bad, KEYS[0]], [KEYS[0], bad]) if bad["kid"] == "bad" else ([KEYS[0], bad],):
+        issuer = Issuer()
+        issuer.pages["https://login.example/keys"] = {"keys": keys}
+        assert check(issuer.gate(), token()).caller == "oauth:ada"

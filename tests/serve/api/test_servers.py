@@ -84,7 +84,7 @@ def test_a_server_that_does_not_start_is_listed_with_the_reason(api: Api) -> Non
 
 
 def test_a_server_says_which_of_its_tools_are_renamed_or_refused(api: Api, tmp_path: Path) -> None:
-    """U12, V3: and a tool says its own name there."""
+    """U12: and a tool says its own name there."""
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in ("afoot_wait", "x", "x")]
     (tmp_path / "tools.json").write_text(json.encode(listed).decode())
     body = {"name": "evil", "command": sys.executable, "args": [str(HOSTILE), str(tmp_path)]}
