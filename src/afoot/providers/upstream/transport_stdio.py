@@ -27,7 +27,7 @@ READ_PAUSE_S: Final = 0.002  # between two reads during a flood of progress
 PROGRESS: Final = b"notifications/progress"
 
 # The variable that marks a server and everything that it starts. A gateway behind this one adds its own mark.
-MARK: Final = "_AFOOT_SERVER"
+MARK: Final = "_MCP_GATEWAY_RUN"
 
 # The variables that a child inherits: enough to find its way, and none of our secrets.
 INHERITED: Final = (
