@@ -109,8 +109,8 @@ async def test_none_of_it_is_a_call() -> None:
 
 
 @faked
-async def test_a_tool_of_that_name_is_the_one_that_runs() -> None:
-    """H5: what somebody offers is never hidden by ours."""
+async def test_a_server_offers_a_tool_of_that_name_under_its_own() -> None:
+    """H5, U12: the name stays the gateway's, and the tool can be called."""
 
     async def own(run: Run) -> str:
         return "mine"
@@ -119,4 +119,5 @@ async def test_a_tool_of_that_name_is_the_one_that_runs() -> None:
         bench = Bench()
         bench.add(own, "afoot_wait")
         gateway.engine.catalog.put(bench)
-        assert words(await call_request(gateway, errand("afoot_wait"))) == "mine"
+        assert words(await call_request(gateway, errand("bench__afoot_wait"))) == "mine"
+        assert words(await call_request(gateway, errand("afoot_wait"))) == "arguments.call: missing"

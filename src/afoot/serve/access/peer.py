@@ -77,4 +77,5 @@ def _kernel() -> socket.socket:
     """The socket over which the kernel is asked, opened once."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
     opened.setblocking(False)
+    atexit.register(opened.close)
     return opened

@@ -749,7 +749,7 @@ class CallRequest:
         which allows it where the schema was widened for a caller with a limit.
         """
         name = self.tool_call.name
-        if handles.is_handle_tool(self.gateway, name) or self._client_timeout() < inf:
+        if handles.is_handle_tool(name) or self._client_timeout() < inf:
             return True
         tool = self.gateway.tool(name) or self.live.tool
         return b'"outputSchema"' not in bytes(tool.definition)
