@@ -110,7 +110,7 @@ def test_a_body_that_will_be_refused_is_not_asked_for(gateway: Gateway) -> None:
 
 
 def test_a_length_of_thousands_of_digits_is_a_number(gateway: Gateway) -> None:
-    """S5: Python refuses to read so many digits, which was a traceback and status 500."""
+    """S5: Python refuses to convert so many digits, which must be no failure of ours."""
     stranger = Stranger(gateway)
     kind = b"content-type: application/json\r\n"
     length = b"content-length: " + b"0" * 5000 + b"2\r\n"
