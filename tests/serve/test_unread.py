@@ -1,6 +1,6 @@
 """`UnreadResults`: how many bytes of large results are on their way, by caller."""
 
-from afoot.serve.unread import CALLERS_AT_ONCE, UnreadResults
+from afoot.serve.unread import CALLERS_AT_ONCE, MAX_HELD_BYTES, UnreadResults
 
 
 def test_a_caller_has_so_many_bytes_and_others_have_theirs() -> None:
@@ -48,3 +48,11 @@ def test_a_refusal_says_how_much_and_what_to_do() -> None:
     fault = unread.refusal("a")
     assert fault.status == 429
     assert "60 bytes of results wait to be read by a (max_unread_bytes)" in fault.message
+
+
+def test_results_that_wait_in_memory_have_a_bound_of_their_own() -> None:
+    """H8: the history does not have them, and memory may not have all of them."""
+    unread = UnreadResults(lambda: 100)
+    assert unread.hold(MAX_HELD_BYTES) and not unread.hold(1)
+    unread.hold(-MAX_HELD_BYTES)
+    assert unread.hold(1)

@@ -12,6 +12,7 @@ from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
 from afoot.wire.results import ErrorMeta
 
 LARGE_RESULT_BYTES = 1024 * 1024  # of a result from which on it is counted
+MAX_HELD_BYTES = 256 * 1024 * 1024  # of results that the history does not have, and that wait for their turn
 CALLERS_AT_ONCE = 4  # all callers together may have as many times the bytes of one
 
 
@@ -22,6 +23,7 @@ class UnreadResults:
         self._most = most
         self._by_caller: Counter[str] = Counter()
         self._total = 0
+        self._held = 0  # bytes that wait in memory
         self._waiting: dict[Callable[[], object], None] = {}  # in the order in which they came
 
     def take(self, caller: str, size: int) -> bool:
@@ -43,6 +45,16 @@ class UnreadResults:
         self._total -= size
         for wake in list(self._waiting):
             wake()
+
+    def hold(self, size: int) -> bool:
+        """Count a result that waits in memory because the history does not have it; False if it may not.
+
+        A negative size counts it no more.
+        """
+        if size > 0 and self._held and self._held + size > MAX_HELD_BYTES:
+            return False
+        self._held += size
+        return True
 
     def await_room(self, wake: Callable[[], object]) -> None:
         """Call this whenever a result was read, until `leave`."""

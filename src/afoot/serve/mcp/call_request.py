@@ -757,22 +757,30 @@ class CallRequest:
     async def _send_large_result(self, frames: list[bytes]) -> None:
         """Send the result when its caller has read enough of those before; raises Fault.
 
-        While it waits, only the history has it, or the recorder's ring if that cannot be written.
+        While it waits, only the history has it.
         """
         live = self.live
         unread = self.gateway.unread
         assert live.call.end is not None
         size = fact_bytes(live.call.end)
         if not unread.take(self.caller, size):
-            self.live = _without_results(live)
-            del live
-            if not await self._wait_for_room(size):
+            # A history that cannot be written may never have it: it waits in memory then, within a bound.
+            held = size if live.unrecorded and unread.hold(size) else 0
+            try:
+                if not held:
+                    self.live = _without_results(live)
+                del live
+                has_room = await self._wait_for_room(size)
+            finally:
+                unread.hold(-held)
+            if not has_room:
                 await self._leave()
                 return
-            live = await self._load_again(size)
+            live = self.live if held else await self._load_again(size)
         try:
             end = live.call.end
-            assert end is not None
+            if end is None:
+                raise Fault(INTERNAL_ERROR, f"the result of call {live.call.id} is not there any more")
             self.live = live
             last = self._last_frame(end, bool(frames) or self.stream.streaming)
             self.live = _without_results(live)
