@@ -5,6 +5,7 @@ is: one question over netlink takes about 25 µs, however many connections there
 would take longer with each of them.
 """
 
+import atexit
 import ipaddress
 import socket
 import struct
