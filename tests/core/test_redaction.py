@@ -127,12 +127,12 @@ def test_a_schema_can_declare_a_secret(word: dict[str, object]) -> None:
 def test_only_a_tool_that_declares_secrets_is_always_looked_at() -> None:
     """S4: what tells suspicious arguments from others is chosen once for each tool."""
     redactor = Redactor()
-    declares = Raw(b'{"name":"a","inputSchema":{"properties":{"pin":{"writeOnly": true}}}}')
-    plain = Raw(b'{"name":"b","inputSchema":{"properties":{"pin":{}}}}')
-    harmless = Raw(b'{"pin": "0000"}')
-    assert redactor.scan(declares)(harmless) is not None
-    assert redactor.scan(plain)(harmless) is None
-    assert redactor.scan(plain)(Raw(b'{"x": {"Pass-Word": 1, "my_password": "x"}}')) is not None
+    declares = Raw(b'{"name":"a","inputSchema":{"properties":{"door":{"writeOnly": true}}}}')
+    plain = Raw(b'{"name":"b","inputSchema":{"properties":{"door":{}}}}')
+    harmless = Raw(b'{"door": "0000"}')
+    assert redactor.scan(declares)(harmless)
+    assert not redactor.scan(plain)(harmless)
+    assert redactor.scan(plain)(Raw(b'{"x": {"Pass-Word": 1, "my_password": "x"}}'))
     assert declared_in_tool(plain) is None and declared_in_tool(declares) is not None
 
 
@@ -296,8 +296,8 @@ def test_depth_makes_no_long_search_longer(monkeypatch: pytest.MonkeyPatch, is_t
         given = {"a": [given, 1.50], "b": {"c": 2}}
     text = Raw(json.dumps({"deep": given, "password": "z"}).encode())
     redactor = Redactor()
-    searching = Searching(redactor._scan)
-    monkeypatch.setattr(redactor, "_scan", searching)
+    searching = Searching(redactor._keys)
+    monkeypatch.setattr(redactor, "_keys", searching)
     left = bytes(redactor.value(text))
     assert searching.searched < 4 * len(text)
     assert left.count(REDACTED_KEY.encode()) == 1 + is_there and json.loads(left)["deep"]["b"] == {"c": 2}

@@ -210,10 +210,12 @@ def print_error(error: CliError, words: list[str]) -> int:
     """Print an error as one line, with --json also as JSON; returns its exit code."""
     if error.message:
         from afoot.cli.terminal.text import clean
+        from afoot.core.redaction import DEFAULT_REDACTOR
 
-        print(f"afoot: {clean(error.message, keep=chr(10))}", file=sys.stderr)  # a tool's text may be in it
+        message = DEFAULT_REDACTOR.prose(error.message)  # of a setting or a typed word, there may be a secret
+        print(f"afoot: {clean(message, keep=chr(10))}", file=sys.stderr)  # a tool's text may be in it
         if "--json" in words and words[:1] != ["serve"]:
-            body = {"error": {"message": error.message, "exit": error.code, **error.details}}
+            body = {"error": {"message": message, "exit": error.code, **error.details}}
             print(json.dumps(body), flush=True)
     return error.code
 

@@ -14,6 +14,7 @@ from typing import Self
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings
 from afoot.config.tables import QuotaSettings
 from afoot.core.call import GATEWAY_DIED, Call, State, evolve, note, note_cpu
@@ -159,9 +160,8 @@ class Engine:
 
     def apply_settings(self, settings: Settings) -> None:
         """Go by these settings from now on; calls that run go on as they are."""
-        redactor = Redactor(settings.redact)
-        redactor.recall(self.redactor.known)  # a change of the rules forgets no secret
-        redactor.add_named_secrets({**settings.otel.headers, "mcp_token": settings.mcp_token})
+        redactor = make_redactor(settings)
+        redactor.take_over(self.redactor)
         self.catalog.effective_settings = EffectiveSettings(
             settings.tools,
             settings.servers,
@@ -231,6 +231,8 @@ class Engine:
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
         live = self._live[call.id] = LiveCall(call, tool, want.arguments, dict(want.answers), want.more)
+        if opened.arguments is not want.arguments:
+            self.redactor.lend(live.secrets())
         if want.parent is not None:
             live.inner = want.inner
             self.child_calls.attach(live)
@@ -435,6 +437,7 @@ class Engine:
             live.arguments = changed
             kept = self.redact_arguments(live.tool, changed)
             self.commit(live, Amended(self.clock.now(), kept, "hook"))
+            self.redactor.lend(live.secrets())
 
     async def _start_runner(self, live: LiveCall) -> None:
         """Start what the tool runs on, if it must be started; its own clock runs meanwhile (C1)."""
@@ -542,7 +545,7 @@ class Engine:
                 await asyncio.sleep(error.retry_after)
 
     def _end_of_dead(self, live: LiveCall, died: RunnerDied) -> Finished:
-        outcome, failure = failures.runner_death(live.call, died)
+        outcome, failure = failures.runner_death(live, died, self.redactor)
         end = self.make_end(live, outcome, failure)
         if died.began or live.call.begun or end.failure is None:
             return end
@@ -719,7 +722,9 @@ class Engine:
     def redact_log_line(self, text: str, call_id: str) -> str:
         """A line of the gateway's own log, without secrets (S4); `call_id`: the call that logged it."""
         live = self._live.get(call_id)
-        return self.redactor.text(text, frozenset() if live is None else live.secrets())
+        if live is None:
+            return self.redactor.text_of_any_call(text)
+        return self.redactor.text(text, live.secrets())
 
 
 class Attempt(Struct, eq=False):
@@ -773,6 +778,8 @@ class Attempt(Struct, eq=False):
             self.content(Report(progress, total, message))
             return
         live.heard = now
+        if message:
+            message = self.engine.redactor.prose(message, live.secrets())
         reading = Reading(now, progress, total, message, source)
         note(call, reading)
         if live.readings is not None:
@@ -795,9 +802,10 @@ class Attempt(Struct, eq=False):
             live.late_at = now
         engine = self.engine
         fit = failures.drop_oversized(report, live.call, engine.max_result_bytes, engine.max_data_bytes)
-        numbers = fit.progress, fit.total, fit.message
+        redactor, own = engine.redactor, live.secrets()
+        numbers = fit.progress, fit.total, fit.message and redactor.prose(fit.message, own)
         fact = Reported(
-            now, self.attempt, *numbers, fit.data, fit.partial, fit.checkpoint, more=fit.more,
+            now, self.attempt, *numbers, redactor.without_known(fit.data, own), fit.partial, fit.checkpoint, more=fit.more,
             children=fit.children,
         )  # fmt: skip
         engine.commit(live, fact)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Failure, Finished
 from afoot.core.ports import Report, Tool
-from afoot.core.redaction import Redactor, remove_texts
+from afoot.core.redaction import Redactor
 from afoot.core.rules import outcome_of_dead
 from afoot.engine.live_call import LiveCall
 from afoot.errors import RunnerDied, ToolError
@@ -33,7 +33,8 @@ def failure_from_tool_error(error: ToolError, live: LiveCall, redactor: Redactor
     """The failure that a tool tells itself, without the secrets that it, or its server, was given."""
     # Cut once more when it is clean: half a secret would not be known as one.
     message = _text_of(error.message)[: 4 * MAX_ERROR_CHARS]
-    message = _cut_end(remove_texts(message, live.secrets() | redactor.forms))
+    own = live.secrets()
+    message = _cut_end(redactor.prose(message, own))
     return Failure(
         message,
         error.category,
@@ -41,7 +42,7 @@ def failure_from_tool_error(error: ToolError, live: LiveCall, redactor: Redactor
         error.retryable,
         error.retry_after,
         error.clock,
-        hint=error.hint,
+        hint=error.hint and redactor.prose(error.hint, own),
     )
 
 
@@ -76,11 +77,12 @@ def reported_error(tool: Tool) -> Failure:
     return Failure(f"tool {tool.name} reported an error", code="tool_error")
 
 
-def runner_death(call: Call, died: RunnerDied) -> tuple[str, Failure]:
+def runner_death(live: LiveCall, died: RunnerDied, redactor: Redactor) -> tuple[str, Failure]:
     """The outcome and the failure of a call whose runner died and that is not run again (U4).
 
     It is lost if nothing can have happened, and uncertain otherwise.
     """
+    call = live.call
     outcome = outcome_of_dead(call, began=died.began or call.begun)
     tries = f" (attempt {call.attempt})" if call.attempt > 1 else ""
     more = ""
@@ -89,7 +91,7 @@ def runner_death(call: Call, died: RunnerDied) -> tuple[str, Failure]:
         if not call.is_safe:
             more += ", so it was not run again"
     may_repeat = outcome == "lost" or call.is_safe
-    text = f"{outcome}: {died}{tries}{more}"
+    text = f"{outcome}: {redactor.text(str(died), live.secrets())}{tries}{more}"
     return outcome, Failure(text, "unavailable", died.code or outcome, retryable=may_repeat)
 
 

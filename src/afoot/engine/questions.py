@@ -65,7 +65,9 @@ class Questions:
         question_id = self._next_id(live)  # after the hooks: another question may have been opened meanwhile
         if question_id is None:
             raise ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
-        question = replace(question, id=question_id)
+        redactor = self._catalog.effective_settings.redactor
+        message = redactor.prose(question.message, live.secrets())
+        question = replace(question, id=question_id, message=message)
         self._commit(live, Asked(self._clock.now(), question))
         if live.parent is not None:
             self._child_calls.on_question(live, question)
@@ -146,6 +148,7 @@ class Questions:
         self._commit(live, Answered(self._clock.now(), question.id, kept))
         if kept is not checked and redacted_pointers(kept.content) + redacted_pointers(kept.more):
             live.said[question.id] = checked
+            redactor.lend(live.secrets())
         if live.parent is not None:
             self._child_calls.on_answer(live, question.id, checked)
         self._deadlines.arm(live)

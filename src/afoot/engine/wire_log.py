@@ -1,7 +1,7 @@
 """`WireLog` keeps what was said on the wires of calls, word for word but for their secrets (V4)."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from msgspec import DecodeError, Raw, Struct, field, json
 
@@ -78,9 +78,11 @@ class WireLog:
             params = _message.decode(parts["params"]) if "params" in parts else {}
         except (DecodeError, RecursionError):
             return Raw(json.encode(redactor.text(message.decode(errors="replace"))))
+        own: Set[str] = frozenset()
         if call in self._calls:
             message = self._without_declared(self._calls[call], parts, params) or message
-        return redactor.value(Raw(message))
+            own = self._calls[call].secrets()
+        return redactor.words(redactor.value(Raw(message)), own)
 
     def _without_declared(
         self, live: LiveCall, parts: dict[str, Raw], params: dict[str, Raw]

@@ -18,6 +18,7 @@ from afoot import __version__
 from afoot.bridge.stdio import open_stdio
 from afoot.config import state_folder
 from afoot.config.client_limits import stored_client_limits
+from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings, home
 from afoot.engine.recovery import recover
 from afoot.errors import CallerError
@@ -120,6 +121,7 @@ def _end_threads() -> bool:
 
 async def _serve(plan: ServePlan, started: Started) -> None:
     wire = await open_stdio(plan.settings.max_body_bytes) if plan.stdio else None
+    redact_logs(make_redactor(plan.settings).text)  # until the gateway knows the secrets of its servers
     settings = _own_history(plan.settings) if plan.stdio else plan.settings
     async with _gateway(plan, settings) as gateway:
         state = GatewayState(
@@ -379,9 +381,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def redact_logs(clean: Callable[[str], str]) -> None:
-    """Let every handler of the root log clean what it writes; once."""
+    """Let every handler of the root log clean what it writes, by this function from now on."""
     for handler in logging.getLogger().handlers:
-        if not any(isinstance(one, RedactingFilter) for one in handler.filters):
+        found = [one for one in handler.filters if isinstance(one, RedactingFilter)]
+        for one in found:
+            one.clean = clean
+        if not found:
             handler.addFilter(RedactingFilter(clean))
 
 
@@ -390,7 +395,7 @@ class RedactingFilter(logging.Filter):
 
     def __init__(self, clean: Callable[[str], str]) -> None:
         super().__init__()
-        self._clean = clean
+        self.clean = clean
 
     def filter(self, record: logging.LogRecord) -> bool:
         """The record, cleaned; all pass."""
@@ -398,10 +403,10 @@ class RedactingFilter(logging.Filter):
             text = record.getMessage()
         except Exception:  # a wrong format is told by the handler itself
             return True
-        record.msg = self._clean(text)
+        record.msg = self.clean(text)
         record.args = ()
         if record.exc_info and not record.exc_text:
             record.exc_text = logging.Formatter().formatException(record.exc_info)
         if record.exc_text:
-            record.exc_text = self._clean(record.exc_text)
+            record.exc_text = self.clean(record.exc_text)
         return True

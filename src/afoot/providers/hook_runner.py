@@ -22,6 +22,7 @@ from afoot.config.settings import Hook
 from afoot.core.facts import NOTHING
 from afoot.core.names import pattern_fits, pattern_trusts
 from afoot.core.ports import Tool
+from afoot.core.redaction import DEFAULT_REDACTOR
 from afoot.errors import ToolError
 from afoot.providers.content import truncate
 
@@ -68,7 +69,7 @@ class ActiveHook:
 
     def __init__(self, hook: Hook) -> None:
         self.hook = hook
-        self.name = f"{hook.on} hook {hook.python or ' '.join(hook.words())[:80]}"
+        self.name = f"{hook.on} hook {hook.python or DEFAULT_REDACTOR.text(' '.join(hook.words()))[:80]}"
         self._function: Callable[[Any], object] | None = None
         self._load_error = ""
         self.stuck = 0

@@ -3,11 +3,14 @@
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from afoot.cli.client import USAGE, CliError
+
+if TYPE_CHECKING:
+    from afoot.core.redaction import Redactor
 
 JsonOption = Annotated[bool, Parameter(help="print one JSON object per line")]
 
@@ -69,8 +72,8 @@ SETTING_HELP = {
     "servers": "MCP servers, as [servers.NAME] tables with command or url; and limits by server",
     "tools": "limits and approval by tool, as [tools.NAME] tables with idle_s, approval, …",
 }
-_SECRET_KEYS = ("mcp_token", "client_secret")
 _SECRET_TABLES = ("env", "headers")  # tables whose values are secrets
+_PLAIN_KEYS = ("auth", "tls_key")  # the kind of a login, and the path of a file
 
 TABLE_EXAMPLES = {
     "servers": ('# command = "npx"', '# args = ["-y", "some-mcp-server"]'),
@@ -108,11 +111,13 @@ def config(
     Args:
         file: the config file; default: the nearest afoot.toml
     """
+    from afoot.config.redactor import make_redactor
     from afoot.config.settings import home, load_settings
 
     loaded = load_settings(file)
+    redactor = make_redactor(loaded.settings)
     for key, value in _values(loaded.settings).items():
-        shown = _masked(key, value)
+        shown = _masked(redactor, key, value)
         if json:
             line = {"key": key, "value": shown, "from": loaded.origin[key], "help": SETTING_HELP.get(key, "")}
             print(json_module.dumps(line))
@@ -178,14 +183,29 @@ def _next_command(folder: Path) -> str:
     return f"{own_command()} serve" if folder == Path() else f"cd {folder} && {own_command()} serve"
 
 
-def _masked(key: str, value: Any) -> Any:
+def _masked(redactor: "Redactor", key: str, value: Any) -> Any:
     """A value with its secrets masked; the name of a variable is no secret."""
     if isinstance(value, dict):
         hidden = key in _SECRET_TABLES
-        return {name: _mask(one) if hidden else _masked(name, one) for name, one in value.items()}
+        return {name: _mask(one) if hidden else _masked(redactor, name, one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_masked("", one) for one in value]
-    return _mask(value) if key in _SECRET_KEYS and value else value
+        return _masked_words(redactor, value)
+    if not isinstance(value, str) or not value:
+        return value
+    if redactor.is_secret(key) and key not in _PLAIN_KEYS:
+        return _mask(value)
+    return redactor.prose(value)
+
+
+def _masked_words(redactor: "Redactor", words: list[Any]) -> list[Any]:
+    """A list with its secrets masked, also those behind a flag such as `--api-key`."""
+    shown: list[Any] = []
+    for number, one in enumerate(words):
+        flag = words[number - 1] if number else ""
+        is_value = isinstance(flag, str) and flag.startswith("-") and redactor.is_secret(flag.lstrip("-"))
+        is_word = isinstance(one, str) and not one.startswith("-")
+        shown.append(_mask(one) if is_value and is_word else _masked(redactor, "", one))
+    return shown
 
 
 def _mask(value: Any) -> str:

@@ -29,7 +29,7 @@ from afoot.errors import AfootError, StoreError
 from afoot.store.lock import StoreInUse, StoreLock
 
 if TYPE_CHECKING:
-    from afoot.config.settings import LoadedSettings
+    from afoot.config.settings import LoadedSettings, Settings
     from afoot.providers.upstream.roster import Roster, ServerEntry
 
 
@@ -273,7 +273,10 @@ async def check_servers(loaded: "LoadedSettings | None") -> list[Finding]:
     turns = asyncio.Semaphore(CONCURRENT_HANDSHAKES)
     listed: dict[str, ListedTools] = {}
     found = await asyncio.gather(
-        *(_check_server(name, wanted, turns, listed) for name, wanted in roster.entries.items())
+        *(
+            _check_server(name, wanted, turns, loaded.settings, listed)
+            for name, wanted in roster.entries.items()
+        )
     )
     return [*_roster_findings(roster), *found, *_name_findings(loaded, roster, listed)]
 
@@ -365,7 +368,11 @@ class ListedTools:
 
 
 async def _check_server(
-    name: str, wanted: "ServerEntry", turns: asyncio.Semaphore, listed: dict[str, ListedTools]
+    name: str,
+    wanted: "ServerEntry",
+    turns: asyncio.Semaphore,
+    settings: "Settings",
+    listed: dict[str, ListedTools],
 ) -> Finding:
     check = f"server {name}"
     if wanted.server.disabled:
@@ -373,19 +380,25 @@ async def _check_server(
     if wanted.why:
         return fail(check, wanted.why, f"mend it in {wanted.origin}")
     async with turns:
-        return await _handshake(check, name, wanted, listed)
+        return await _handshake(check, name, wanted, settings, listed)
 
 
-async def _handshake(check: str, name: str, wanted: "ServerEntry", listed: dict[str, ListedTools]) -> Finding:
-    from afoot.errors import AfootError
-    from afoot.hosts.secrets import environment
+async def _handshake(
+    check: str, name: str, wanted: "ServerEntry", settings: "Settings", listed: dict[str, ListedTools]
+) -> Finding:
+    from afoot.config.redactor import add_server_secrets, make_redactor
+    from afoot.hosts.secrets import environment, read_all
     from afoot.providers.upstream.provider import ServerOptions, Upstream
 
     try:
         server = wanted.server.expanded(environment())
     except KeyError as missing:
         return fail(check, f"{missing.args[0]} is not set, and its settings use it", "set it")
-    upstream = Upstream(name, server, options=ServerOptions(restart_limit=1, target=wanted.target))
+    redactor = make_redactor(settings)
+    add_server_secrets(redactor, server)
+    redactor.add_secrets(read_all().values())
+    options = ServerOptions(restart_limit=1, target=wanted.target, clean=redactor.text)
+    upstream = Upstream(name, server, options=options)
     began = asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout(HANDSHAKE_S):
@@ -396,7 +409,8 @@ async def _handshake(check: str, name: str, wanted: "ServerEntry", listed: dict[
     except TimeoutError:
         return fail(check, f"no handshake within {HANDSHAKE_S:g} s", _server_hint(name, wanted))
     except (AfootError, OSError) as error:
-        return fail(check, str(error).removeprefix(f"server {name}").lstrip(": "), _server_hint(name, wanted))
+        said = redactor.text(str(error)).removeprefix(f"server {name}").lstrip(": ")
+        return fail(check, said, _server_hint(name, wanted))
     finally:
         with suppress(TimeoutError, AfootError, OSError):
             async with asyncio.timeout(CLOSE_S):
@@ -407,5 +421,5 @@ def _server_hint(name: str, wanted: "ServerEntry") -> str:
     if wanted.server.auth == "oauth":
         return f"sign in: afoot servers login {name}"
     if wanted.server.command:  # its arguments may contain secrets
-        return f"run {wanted.server.command} by hand, as {wanted.origin} has it"
+        return f"run {wanted.server.command.partition(' ')[0]} by hand, as {wanted.origin} has it"
     return "see that it runs"

@@ -147,7 +147,7 @@ class Upstream:
     @property
     def error(self) -> str:
         """Why it failed or died, if it did."""
-        return self._reconnecting(LISTING).error
+        return self._options.clean(self._reconnecting(LISTING).error)
 
     @property
     def era(self) -> str:

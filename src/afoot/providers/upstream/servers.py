@@ -2,18 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from msgspec.structs import replace
 
+from afoot.config.redactor import add_server_secrets
 from afoot.config.tables import BUILT_IN_SERVERS, Server
 from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import AfootError, CallerError, UnknownName
-from afoot.hosts.secrets import environment
+from afoot.hosts.secrets import environment, read_all
 from afoot.providers.upstream.client_sessions import ClientSessions
 from afoot.providers.upstream.managed_server import Lease, ManagedServer, ServerConnection
 from afoot.providers.upstream.oauth.logins import LoginAttempt, Logins
@@ -40,7 +41,7 @@ class Servers:
         self.problems: list[str] = []
         self.files: list[Path] = []  # that servers were read from, besides the config
         self.restart_limit = 3
-        self.logins = Logins()
+        self.logins = Logins(self._recall)
         self.clients = ClientSessions()  # that servers reach outside calls
         self._known = known
         self._make = make or self._make_upstream
@@ -203,20 +204,28 @@ class Servers:
         except KeyError as missing:
             managed.why = f"{missing.args[0]} is not set, and its settings use it"
             return None
+        redactor = self.catalog.effective_settings.redactor
+        add_server_secrets(redactor, server)
+        redactor.add_secrets(read_all().values())
         managed.tokens = self.logins.tokens(managed.name, server)
         return self._make(managed, replace(entry, server=server), self.limits)
 
     def _make_upstream(self, managed: ManagedServer, entry: ServerEntry, limits: Limits) -> ServerConnection:
-        redactor = self.catalog.effective_settings.redactor
-        redactor.add_named_secrets({**entry.server.env, **entry.server.headers})
         options = ServerOptions(
             restart_limit=self.restart_limit,
             target=entry.target,
             tokens=managed.tokens,
-            clean=lambda text: self.catalog.effective_settings.redactor.text(text),
+            clean=self._clean,
             clients=self.clients,
         )
         return Upstream(managed.name, entry.server, limits, options)
+
+    def _clean(self, text: str) -> str:
+        """Text without secrets, by the rules of today (S7)."""
+        return self.catalog.effective_settings.redactor.text_of_any_call(text)
+
+    def _recall(self, secrets: Iterable[str]) -> None:
+        self.catalog.effective_settings.redactor.add_secrets(secrets)
 
     def _restore_lists(self, managed: ManagedServer, connection: ServerConnection) -> bool:
         """Give a connection the lists that were stored for the same settings; False if there are none."""
@@ -282,7 +291,7 @@ class Servers:
                     await connection.open()
                     await managed.resubscribe()
             except (AfootError, TimeoutError, OSError) as error:
-                managed.why = str(error) or f"did not start within {start_s:g} s (start_s)"
+                managed.why = self._clean(str(error)) or f"did not start within {start_s:g} s (start_s)"
                 log.warning("server %s: %s", managed.name, managed.error)
             else:
                 managed.why = ""

@@ -239,7 +239,8 @@ class ApiApp:
         if wrong is None:
             log.error("the API failed", exc_info=error)
             wrong = ApiError(500, "the gateway failed; its log says more", "internal")
-        body = encode_json({"error": {"message": wrong.message, "category": wrong.category, **wrong.more}})
+        message = self._gateway.engine.redactor.prose(wrong.message)
+        body = encode_json({"error": {"message": message, "category": wrong.category, **wrong.more}})
         if reply.streaming:
             if reply.denied:
                 await reply.push(framing.event_frame(body, "denied"), more=False)

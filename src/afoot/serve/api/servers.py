@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from afoot.config.tables import InvalidSetting, Server, convert_table
+from afoot.core.redaction import DEFAULT_REDACTOR
 from afoot.errors import ToolError, UnknownName
 from afoot.providers.upstream.managed_server import ManagedServer
 from afoot.providers.upstream.oauth.logins import LoginAttempt
@@ -112,7 +113,10 @@ async def index(request: ApiRequest) -> None:
     request.query()
     servers = request.gateway.servers
     found = [] if servers is None else [server_view(one, request.gateway) for one in servers.list()]
-    await request.answer(200, ServerList(found, [] if servers is None else servers.problems))
+    problems = [] if servers is None else servers.problems
+    await request.answer(
+        200, ServerList(found, [request.gateway.engine.redactor.prose(one) for one in problems])
+    )
 
 
 async def show(request: ApiRequest) -> None:
@@ -224,9 +228,9 @@ def server_view(managed: ManagedServer, gateway: GatewayState) -> ServerView:
 def shown_target(server: Server) -> str:
     """How the server is reached, without what may be secret: no arguments, no query, no password."""
     if not server.url:
-        return server.command or server.module
+        return DEFAULT_REDACTOR.prose(server.command or server.module)
     parts = urlsplit(server.url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return DEFAULT_REDACTOR.prose(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
 
 
 def servers_of(request: ApiRequest) -> Servers:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from importlib import import_module
 
 from afoot.config.tables import Server
@@ -68,7 +68,8 @@ class LoginAttempt:
 class Logins:
     """The stored logins of all servers, and the attempts to log in."""
 
-    def __init__(self) -> None:
+    def __init__(self, recall: Callable[[Iterable[str]], None] = lambda _: None) -> None:
+        self._recall = recall  # is told each secret of a login, so that nothing shows it (S7)
         self._store = LoginStore()
         self._tokens: dict[str, TokenSource] = {}
         self._attempts: dict[str, LoginAttempt] = {}
@@ -80,7 +81,7 @@ class Logins:
             return None
         found = self._tokens.get(name)
         if found is None or found.url != server.url:
-            found = self._tokens[name] = TokenSource(name, server.url, self._store)
+            found = self._tokens[name] = TokenSource(name, server.url, self._store, self._recall)
         return found
 
     def require_tokens(self, name: str, server: Server) -> TokenSource:

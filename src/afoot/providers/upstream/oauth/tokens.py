@@ -11,6 +11,7 @@ import base64
 import logging
 import shlex
 import time
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -65,6 +66,10 @@ class StoredLogin(Struct, frozen=True, omit_defaults=True):
     client: OAuthClient | None = None
     header: str = ""  # WWW-Authenticate of the refusal that led to it
 
+    def secrets(self) -> tuple[str, ...]:
+        """The tokens, and the secret of our client."""
+        return self.access, self.refresh, "" if self.client is None else self.client.secret
+
     def __repr__(self) -> str:
         return f"StoredLogin({self.url!r})"  # never its tokens: it may stand in a traceback
 
@@ -95,11 +100,18 @@ class _ErrorResponse(Struct):
 class TokenSource:
     """The login to one server at one address, for all its connections."""
 
-    def __init__(self, name: str, url: str, store: "LoginStore") -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        store: "LoginStore",
+        recall: Callable[[Iterable[str]], None] = lambda _: None,
+    ) -> None:
         self.name = name
         self.url = url
         self.challenge: AuthChallenge | None = None  # the last refusal, until a request succeeds
         self._store = store
+        self._recall = recall
         self._stamp: FileStamp | None = None
         self._known: StoredLogin | None = None
         self._renewal: asyncio.Task[StoredLogin] | None = None
@@ -112,6 +124,8 @@ class TokenSource:
         stamp = self._store.stamp(self.name, self.url)
         if stamp != self._stamp:
             self._known = self._store.read(self.name, self.url)
+            if self._known is not None:
+                self._recall(self._known.secrets())
             self._stamp = stamp
             self.challenge = None
             self._not_before = 0.0
@@ -238,6 +252,7 @@ class TokenSource:
             log.warning("server %s: its login is renewed, but not kept: %s", self.name, error)
         self._stamp = self._store.stamp(self.name, self.url)
         self._known = login
+        self._recall(login.secrets())
 
     def _renewal_failed(self, why: str) -> ToolError:
         return ToolError.unavailable(f"server {self.name}: its login could not be renewed now: {why}")
