@@ -318,3 +318,140 @@ def test_of_secrets_within_each_other_none_is_left_in_part() -> None:
         redactor.text("a 0123456789 b 01234567890 c", {"0123", "01234567890"})
         == f"a {REDACTED_TEXT} b {REDACTED_TEXT} c"
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pwd", "PGPWD_PWD", "pass", "db_pass", "dbPass", "DB_PASS", "smtp.pass2", "pin", "userPin", "otp",
+     "TOTP", "auth", "X-Auth", "proxyAuth", "dsn", "SENTRY_DSN", "jwt", "signing_key", "stripeKey", "STRIPE_KEY",
+     "passcode"],
+)  # fmt: skip
+def test_the_last_word_of_a_name_tells_a_secret(name: str) -> None:
+    """S7: short words count only as a word of their own."""
+    assert kept({name: "hunter2", "other": 1}) == {name: HIDDEN, "other": 1}
+    assert Redactor().text(f"with {name}=hunter2, n=1") == f"with {name}={REDACTED_TEXT}, n=1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tokens", "max_tokens", "pin_count", "pinned", "passenger", "bypass", "compass", "author", "oauth",
+     "auth_type", "key", "keys", "keyboard", "monkey", "primary_key", "sortKey", "issueKey", "cache-key",
+     "public_key", "spin", "optional", "pass_through", "dsname", "Passage"],
+)  # fmt: skip
+def test_a_name_with_such_letters_in_it_is_kept(name: str) -> None:
+    """S7: a rule for `pass` says nothing of passengers."""
+    given = Raw(json.dumps({name: "hunter2"}).encode())
+    assert Redactor().value(given) is given or json.loads(bytes(Redactor().value(given))) == {name: "hunter2"}
+    assert Redactor().text(f"with {name}=hunter2") == f"with {name}=hunter2"
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("run --api-key X1 --verbose", "run --api-key [redacted] --verbose"),
+        ("run --verbose --token=X1 now", "run --verbose --token=[redacted] now"),
+        ("['run', '--api-key', 'X 1', '-v']", "['run', '--api-key', [redacted], '-v']"),
+        ("run -password X1", "run -password [redacted]"),
+        ("run --token --verbose", "run --token --verbose"),
+        ("--max-tokens 5 --key name", "--max-tokens 5 --key name"),
+        ("GET /a?n=1&api_key=X1&m=2", "GET /a?n=1&api_key=[redacted]&m=2"),
+        ("tokens: password=hunter2", "tokens: password=[redacted]"),
+        ("next_page_token=abc", "next_page_token=abc"),
+        ("token=${GITHUB}", "token=${GITHUB}"),
+    ],
+)
+def test_flags_and_parameters_in_text_lose_their_values(said: str, left: str) -> None:
+    """S7: as a shell, a list of words, and an address have them."""
+    assert Redactor().text(said) == left
+
+
+def test_flags_and_parameters_in_arguments_are_not_kept() -> None:
+    """S7: in a list of words only the word behind the flag; else the whole string."""
+    given = {
+        "words": ["a", "--api-key", "X1", "-v"],
+        "line": "a --token X1",
+        "url": "https://h/?a=1&token=X1",
+    }
+    assert kept(given) == {"words": ["a", "--api-key", HIDDEN, "-v"], "line": HIDDEN, "url": HIDDEN}
+    plain = {"words": ["--max-tokens", "5"], "line": "a --verbose b", "url": "https://h/?a=1&key=short"}
+    assert kept(plain) == plain
+
+
+def test_a_known_secret_is_kept_nowhere_in_arguments() -> None:
+    """S7: a long one anywhere, a short one only as a whole string: it may be a word."""
+    redactor = Redactor()
+    redactor.add_secrets(["Bearer 0123456789abcdef", "postgres", "tiny"])
+    given = Raw(b'{"a":"see 0123456789abcdef!","b":"postgres","c":"a postgres server","d":"tiny"}')
+    left = {"a": HIDDEN, "b": HIDDEN, "c": "a postgres server", "d": "tiny"}
+    assert json.loads(bytes(redactor.value(given))) == left
+
+
+def test_the_secrets_of_a_command_are_found_among_its_words() -> None:
+    """S7: behind flags, in assignments, headers and addresses."""
+    redactor = Redactor()
+    words = [
+        "--api-key",
+        "aaaaaaaa1",
+        "--token=aaaaaaaa2",
+        "-e",
+        "DB_PASS=aaaaaaaa3",
+        "--verbose",
+        "aaaaaaaa0",
+    ]
+    words += ["X-Auth: aaaaaaaa4", "https://me:aaaaaaaa5@h/?access_token=aaaaaaaa6&n=aaaaaaaa7", "://"]
+    redactor.add_words(words)
+    assert redactor.known == {f"aaaaaaaa{number}" for number in range(1, 7)}
+
+
+def test_texts_within_json_lose_their_secrets_and_nothing_else_changes() -> None:
+    """S7: the wire log, whose numbers stay as they were written."""
+    redactor = Redactor()
+    given = Raw(b'{"n": 12345678901234567890.10, "said": ["password=hunter2", "fine"], "own": "my word"}')
+    left = bytes(redactor.words(given, {"my word"}))
+    assert b"12345678901234567890.10" in left
+    assert json.loads(left)["said"] == ["password=[redacted]", "fine"] and b"my word" not in left
+    plain = Raw(b'{"a": ["b", {"c": 1}]}')
+    assert redactor.words(plain) is plain and redactor.without_known(plain, {"zzzz"}) is plain
+    deep = Raw(b"[" * 100 + b'"password=hunter2"' + b"]" * 100)
+    assert b"hunter2" not in bytes(redactor.words(deep))
+
+
+def test_a_sentence_about_a_field_is_no_secret() -> None:
+    """S7, E5: an error says what is wrong with a field; `password=x` is none the less hidden."""
+    redactor = Redactor()
+    said = "argument password: must be longer"
+    assert redactor.prose(said) == said
+    assert redactor.prose("password=hunter2 is wrong") == f"password={REDACTED_TEXT} is wrong"
+
+
+def test_the_quick_look_at_messages_misses_no_kind_of_secret() -> None:
+    """S7: all that `prose` would change in a message of progress is noticed."""
+    redactor = Redactor()
+    redactor.recall({"some known words"})
+    samples = [TOKEN, KEY_FILE, "glpat-" + "a" * 20, "sk-" + "x" * 24, "AKIA" + "A" * 16, "AIza" + "a" * 35,
+               "xoxb-1234567890-abc", "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + ".c", "Bearer " + "a" * 16,
+               "https://me:pw@host/", "/?key=" + "a" * 16, "afoot_" + "a" * 43, "--token X1",
+               "a some known words b", "github_pat_" + "a" * 20]  # fmt: skip
+    assert all(redactor.may_hide(one) and redactor.prose(one) != one for one in samples)
+    assert not redactor.may_hide("copied file 12 of 50")
+    assert Redactor(RedactionRules(values=["zz"])).may_hide("plain")
+
+
+def test_the_secrets_of_the_newest_calls_are_kept_out_of_texts_of_no_call() -> None:
+    """S7: a server's stderr may be about any of them; a change of the rules forgets none."""
+    before, redactor = Redactor(), Redactor()
+    before.lend({"open sesame"})
+    before.recall({"known of old"})
+    redactor.take_over(before)
+    assert redactor.text_of_any_call("say open sesame") == f"say {REDACTED_TEXT}"
+    assert redactor.text("known of old, open sesame") == f"{REDACTED_TEXT}, open sesame"
+
+
+@pytest.mark.parametrize(
+    "unit", ["--token ", "-a", "?a=", "&token=", "a_pass", "aPass", "_key", "--api-key,"]
+)
+def test_a_long_text_of_flags_is_looked_through_once(unit: str) -> None:
+    """S7: the time grows with the length, not faster."""
+    redactor = Redactor()
+    text = unit * (200_000 // len(unit))
+    assert len(redactor.text(text)) and redactor.value(Raw(json.dumps({"x": text}).encode()))

@@ -1,6 +1,7 @@
 """`main` runs the command line; each command's module is imported only when the command runs."""
 
 import sys
+from types import TracebackType
 
 # Each command's function, imported when the command is typed, and its line in `afoot --help`.
 COMMANDS = {
@@ -89,6 +90,7 @@ def main() -> None:
         sys.exit(_connect())
     from afoot.cli.client import run_command
 
+    sys.excepthook = _print_crash
     sys.exit(run_command(_run, sys.argv[1:]))
 
 
@@ -108,6 +110,15 @@ def _connect() -> int:
 
         return print_error(CliError(LOST, str(error)), ["connect"])
     return 0
+
+
+def _print_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that nobody expected, without the secrets in its text (S7)."""
+    from traceback import format_exception
+
+    from afoot.core.redaction import DEFAULT_REDACTOR
+
+    print(DEFAULT_REDACTOR.text("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
 def _run(words: list[str]) -> int:

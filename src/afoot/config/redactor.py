@@ -1,6 +1,6 @@
-"""`make_redactor` makes the `Redactor` for settings: their rules, and the secrets that the settings hold (S7).
+"""`make_redactor` makes the `Redactor` for settings: their rules, and the secrets that they hold (S7).
 
-Every way out of the gateway takes its redactor from here: the engine, the log, `afoot config`, `afoot doctor`.
+Every way out takes its redactor from here: the engine, the log, `afoot config` and `afoot doctor`.
 """
 
 import os
@@ -10,7 +10,7 @@ from afoot.config.settings import Settings
 from afoot.config.tables import Server
 from afoot.core.redaction import Redactor
 
-OTEL_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")  # fmt: skip
+OTEL_HEADERS = tuple(f"OTEL_EXPORTER_OTLP_{signal}HEADERS" for signal in ("", "TRACES_", "METRICS_"))
 # Headers that say how to speak, not who speaks; the value of any other may let somebody in.
 PLAIN_HEADERS = ("accept", "content-type", "user-agent", "mcp-protocol-version", "x-request-id")
 
@@ -41,7 +41,8 @@ def add_server_secrets(redactor: Redactor, server: Server) -> None:
     for one in (server.url, *server.env.values()):
         redactor.add_secrets(redactor.secrets_in_url(one))
     redactor.add_secrets(_header_secrets(server.headers))
-    redactor.add_words([one for one in (*server.command.split(), *server.args) if not _is_variable(one)])
+    words = (*server.command.split(), *server.args)
+    redactor.add_words(["" if _is_variable(one) else one for one in words])
     if not _is_variable(server.client_secret):
         redactor.add_secrets([server.client_secret])
 

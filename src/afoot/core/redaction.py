@@ -6,7 +6,8 @@ gateway's tokens, and the secrets of servers. A tool gets what it was sent: only
 cleaned.
 
 Most texts hold no secret, and regular expressions are slow. So each search first looks for literals that
-every secret of its kind contains: 12 KB of plain arguments take 20 µs instead of 1.2 ms.
+every secret of its kind contains. Arguments are looked through twice as fast as without, lines of text eight
+times as fast.
 """
 
 import re
@@ -80,7 +81,7 @@ _SAID = (
 )
 _COOKIES = re.compile(r"(?i)((?:set-)?cookie\s*:\s*)[^\r\n\"']+")
 _VALUE = re.compile(_SAID, re.IGNORECASE)
-# `--api-key X`, `--api-key=X`, and the same as a list of words is printed: the name, and all before the value.
+# `--api-key X`, `--api-key=X`, and the same in a printed list: the name, and all that precedes the value.
 _FLAG = re.compile(r"(?<![\w-])--?([A-Za-z][\w.-]*+)(=|\\?[\"']?\s*+,\s*+|\s++)(?!-)")
 _QUERY = re.compile(r"[?&]([\w.%-]++)=(?=[^&\s])")  # a parameter in an address
 _PREFIX = re.compile(r"[\w.-]*\Z")
@@ -170,7 +171,7 @@ class Redactor:
         self.add_secrets(found)
 
     def add_secrets(self, secrets: Iterable[str]) -> None:
-        """Look from now on for these values, and for what is secret within them, unless they are too short."""
+        """Look from now on for these values, and for secrets within them, unless they are too short."""
         given = {*secrets}
         given |= {one.partition(" ")[2] for one in given}  # of "Bearer x", also the x
         for one in tuple(given):
@@ -184,10 +185,11 @@ class Redactor:
             name, equals, value = word.lstrip("-").partition("=")
             if not equals and not word.startswith("-"):
                 name, equals, value = word.partition(":")  # a header
-            if equals and self.is_secret(name.strip()):
+            following = words[number + 1] if number + 1 < len(words) else ""
+            if equals and "/" not in name and self.is_secret(name.strip()):
                 found.add(value.strip())
-            elif word.startswith("-") and self.is_secret(name) and number + 1 < len(words):
-                found.add(words[number + 1])
+            elif word.startswith("-") and self.is_secret(name) and not following.startswith("-"):
+                found.add(following)
             found.update(self.secrets_in_url(word))
         self.add_secrets(found)
 
@@ -282,6 +284,23 @@ class Redactor:
             text = self._without_said(text, self._said_last, "=")
         return text
 
+    def may_hide(self, text: str) -> bool:
+        """Whether `prose` may find a secret in a text: the quick look at every message of progress.
+
+        Each kind of secret has one of these signs. They are written out, since a loop over SHAPES takes
+        three times as long: 0.3 µs for a message of 40 characters.
+        """
+        if (
+            "=" in text or "-" in text or "_" in text or "/" in text
+            or "AKIA" in text or "AIza" in text or "eyJ" in text or "earer " in text
+            or self._marks is None
+        ):  # fmt: skip
+            return True
+        for one in self.forms:
+            if one in text:
+                return True
+        return False
+
     def _without_values(self, text: str, more: Set[str]) -> str:
         """Text without known secrets, without those of a known shape, and without those behind flags."""
         text = remove_texts(text, self.forms | more if more else self.forms)
@@ -302,7 +321,8 @@ class Redactor:
             if found.start() < at or sign not in found[2] or not self._means_secret(found):
                 continue
             value = _VALUE.match(text, found.end())
-            if value is not None and not value[0].startswith(REDACTED_TEXT):
+            # What is hidden already, and the name of a variable, are no secrets.
+            if value is not None and not value[0].startswith(REDACTED_TEXT) and "${" not in value[0]:
                 parts += text[at : found.end()], REDACTED_TEXT
                 at = value.end()
         return "".join((*parts, text[at:])) if parts else text

@@ -779,7 +779,10 @@ class Attempt(Struct, eq=False):
             return
         live.heard = now
         if message:
-            message = self.engine.redactor.prose(message, live.secrets())
+            redactor = self.engine.redactor
+            is_given = live.arguments is not call.opened.arguments or live.said  # secrets, maybe
+            if is_given or redactor.may_hide(message):
+                message = redactor.prose(message, live.secrets())
         reading = Reading(now, progress, total, message, source)
         note(call, reading)
         if live.readings is not None:
@@ -805,8 +808,8 @@ class Attempt(Struct, eq=False):
         redactor, own = engine.redactor, live.secrets()
         numbers = fit.progress, fit.total, fit.message and redactor.prose(fit.message, own)
         fact = Reported(
-            now, self.attempt, *numbers, redactor.without_known(fit.data, own), fit.partial, fit.checkpoint, more=fit.more,
-            children=fit.children,
+            now, self.attempt, *numbers, redactor.without_known(fit.data, own), fit.partial, fit.checkpoint,
+            more=fit.more, children=fit.children,
         )  # fmt: skip
         engine.commit(live, fact)
         is_next = not live.points or live.call.on_clock(now) - live.points[-1][0] >= SAMPLE_S

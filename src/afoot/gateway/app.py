@@ -121,6 +121,7 @@ def _end_threads() -> bool:
 
 async def _serve(plan: ServePlan, started: Started) -> None:
     wire = await open_stdio(plan.settings.max_body_bytes) if plan.stdio else None
+    threading.excepthook = _log_thread_crash
     redact_logs(make_redactor(plan.settings).text)  # until the gateway knows the secrets of its servers
     settings = _own_history(plan.settings) if plan.stdio else plan.settings
     async with _gateway(plan, settings) as gateway:
@@ -378,6 +379,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop
+
+
+def _log_thread_crash(crash: threading.ExceptHookArgs) -> None:
+    """Log the crash of a thread that a tool started: the log has no secrets, and stderr would have them."""
+    if crash.exc_type is not SystemExit and crash.exc_value is not None:
+        name = "" if crash.thread is None else crash.thread.name
+        log.error("thread %s crashed", name, exc_info=crash.exc_value)
 
 
 def redact_logs(clean: Callable[[str], str]) -> None:

@@ -7,15 +7,17 @@ records are in hosts.json in the state folder. `masked_diff` shows a change to a
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from afoot.config.client_limits import stored_client_limits
 from afoot.config.settings import home
+from afoot.core.redaction import Redactor
 from afoot.errors import CallerError
 from afoot.hosts import files, secrets
 from afoot.hosts.edit_json import RemovedText
@@ -224,7 +226,17 @@ def secret_values(plan: InstallPlan, servers: Iterable[object]) -> set[str]:
         inside = [server.get(key) for key in _SECRET_TABLES] if isinstance(server, dict) else []
         tables = [inner for inner in inside if isinstance(inner, dict)]
         found |= {str(one) for table in tables for key, one in table.items() if key not in OWN_VARIABLES}
+        found |= _secrets_in_command(server) if isinstance(server, dict) else set()
     return {one for one in found if not re.fullmatch(r"\$\{[^}]*\}", one)}
+
+
+def _secrets_in_command(server: dict[str, Any]) -> Set[str]:
+    """The secrets in the words and the address of a server's entry."""
+    redactor = Redactor()
+    words = [server.get("command"), server.get("args"), server.get("url")]
+    flat = [one for word in words for one in (word if isinstance(word, list) else [word])]
+    redactor.add_words([one for one in flat if isinstance(one, str)])
+    return redactor.known
 
 
 def _records_file() -> Path:

@@ -2,20 +2,29 @@
 
 import json
 import logging
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import Field
+
 import afoot
 from afoot import Context, ToolError
-from pydantic import Field
 
 RECEIVED = Path(__file__).parent.parent / "received.json"  # beside the folder that is searched
 Secret = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
 
 
+def _crash(text: str) -> None:
+    raise ValueError(f"in a thread {text} secret=plantedvaluetoolthreadzq")
+
+
 async def _tell(ctx: Context, given: object) -> None:
     print(f"printed {given}")
     logging.getLogger("bank").error("logged %s", given)
+    crashing = threading.Thread(target=_crash, args=(f"{given}",))
+    crashing.start()
+    crashing.join()
     ctx.log(f"told {json.dumps(given)}, token: plantedvaluetoollogzq")
     await ctx.report(1, 2, f"reported {given} api_key=plantedvaluetoolprogresszq")
     await ctx.report(2, 2, "with data", data={"said": f"{given}"})

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -22,8 +21,20 @@ from tests.serve.api_client import Api
 
 # Files that are there to hold secrets, for their owner alone; and those that this test wrote.
 OWN_FILES: Final = ("afoot.toml", "bad.toml", "secrets.env", "logins", "tools.py", "mcp.json")
-SILENT: Final = ("/api/calls", "/api/snapshot", "/api/questions", "/api/callers", "/api/allow", "/api/tools",
-                 "/api/servers", "/api/tabs", "/api/session", "/api/export", "/api/openapi.json", "/healthz")  # fmt: skip
+PATHS: Final = (
+    "/api/calls",
+    "/api/snapshot",
+    "/api/questions",
+    "/api/callers",
+    "/api/allow",
+    "/api/tools",
+    "/api/servers",
+    "/api/tabs",
+    "/api/session",
+    "/api/export",
+    "/api/openapi.json",
+    "/healthz",
+)
 
 
 class Searched:
@@ -142,7 +153,7 @@ def test_the_tool_got_every_secret(searched: Searched) -> None:
 def test_no_answer_of_the_api_has_a_secret(searched: Searched) -> None:
     """S7: status, calls, events, wire log, servers and their logs, export, errors."""
     api, heard = searched.api, dict[str, object](searched.calls)
-    for path in SILENT:
+    for path in PATHS:
         heard[path] = api.get(path).body
     for name, call in searched.calls.items():
         if "id" in call:
@@ -157,27 +168,44 @@ def test_no_answer_of_the_api_has_a_secret(searched: Searched) -> None:
     assert api.token not in json.dumps(heard)
 
 
-def test_no_command_prints_a_secret(searched: Searched) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "status",
+        "status --json",
+        "config",
+        "config --json",
+        "calls",
+        "calls --json",
+        "log CALL",
+        "log CALL --json",
+        "export",
+        "doctor",
+        "doctor --json",
+        "servers",
+        "servers --json",
+        "servers logs leaky",
+        "servers logs web",
+        "tools --json",
+        "watch CALL --json",
+        "config --config BAD",
+        "doctor --config BAD",
+        "call leak_all GIVEN",
+    ],
+)
+def test_no_command_prints_a_secret(searched: Searched, words: str) -> None:
     """S7: what the terminal shows, as text and as JSON, also where it fails."""
     bad = searched.front.folder / "bad.toml"
     bad.write_text(f'[servers.x]\nurl = "ftp://me:{planted.planted("badconfig")}@host.invalid/"\n')
-    call = searched.calls["own crash"]["id"]
     given = {name: one for name, one in ARGUMENTS.items() if name != "door"}
-    commands = [
-        ("status",), ("status", "--json"), ("config",), ("config", "--json"), ("calls",), ("calls", "--json"),
-        ("log", call), ("log", call, "--json"), ("export",), ("doctor",), ("doctor", "--json"), ("servers",),
-        ("servers", "--json"), ("servers", "logs", "leaky"), ("servers", "logs", "web"), ("tools", "--json"),
-        ("watch", call, "--json"), ("config", "--config", str(bad)), ("doctor", "--config", str(bad)),
-        ("call", "leak_all", f"given={json.dumps(given)}", "fails=crash"),
-    ]  # fmt: skip
-    leaks, ran = {}, 0
-    for words in commands:
-        done = searched.run(*words)
-        ran += bool(done.stdout or done.stderr)
-        if kinds := kinds_in(done.stdout + done.stderr):
-            leaks[" ".join(words)[:40]] = kinds
-        assert searched.api.token not in done.stdout + done.stderr, words
-    assert leaks == {} and ran == len(commands)
+    meant = {
+        "CALL": searched.calls["own crash"]["id"],
+        "BAD": str(bad),
+        "GIVEN": f"given={json.dumps(given)}",
+    }
+    done = searched.run(*(meant.get(word, word) for word in words.split()))
+    said = done.stdout + done.stderr
+    assert said and kinds_in(said) == set() and searched.api.token not in said
 
 
 def test_spans_and_metrics_have_no_secret(searched: Searched) -> None:

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from afoot.core.redaction import DEFAULT_REDACTOR
+
 
 class Finding(Struct, frozen=True):
     """The result of one check: ok, warn or fail, a short text, and how to fix it."""
@@ -22,14 +24,19 @@ def finding_line(one: Finding) -> str:
 
 def ok(check: str, text: str) -> Finding:
     """A check that passed."""
-    return Finding(check, "ok", text)
+    return _clean(Finding(check, "ok", text))
 
 
 def warn(check: str, text: str, fix: str) -> Finding:
     """A check that passed, but may fail later."""
-    return Finding(check, "warn", text, fix)
+    return _clean(Finding(check, "warn", text, fix))
 
 
 def fail(check: str, text: str, fix: str) -> Finding:
     """A check that failed."""
-    return Finding(check, "fail", text, fix)
+    return _clean(Finding(check, "fail", text, fix))
+
+
+def _clean(one: Finding) -> Finding:
+    """The finding without secrets: it may quote a setting (S7)."""
+    return Finding(one.check, one.state, DEFAULT_REDACTOR.prose(one.text), DEFAULT_REDACTOR.prose(one.fix))
