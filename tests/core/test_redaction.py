@@ -323,8 +323,8 @@ def test_of_secrets_within_each_other_none_is_left_in_part() -> None:
 @pytest.mark.parametrize(
     "name",
     ["pwd", "PGPWD_PWD", "pass", "db_pass", "dbPass", "DB_PASS", "smtp.pass2", "pin", "userPin", "otp",
-     "TOTP", "auth", "X-Auth", "proxyAuth", "dsn", "SENTRY_DSN", "jwt", "signing_key", "stripeKey", "STRIPE_KEY",
-     "passcode"],
+     "TOTP", "auth", "X-Auth", "proxyAuth", "dsn", "SENTRY_DSN", "jwt", "signing_key", "stripeKey",
+     "STRIPE_KEY", "passcode"],
 )  # fmt: skip
 def test_the_last_word_of_a_name_tells_a_secret(name: str) -> None:
     """S7: short words count only as a word of their own."""
@@ -422,6 +422,8 @@ def test_a_sentence_about_a_field_is_no_secret() -> None:
     said = "argument password: must be longer"
     assert redactor.prose(said) == said
     assert redactor.prose("password=hunter2 is wrong") == f"password={REDACTED_TEXT} is wrong"
+    assert redactor.prose('with {"password": "hunter2"}') == f'with {{"password": {REDACTED_TEXT}}}'
+    assert redactor.prose("Authorization: Basic abc") == f"Authorization: {REDACTED_TEXT}"
 
 
 def test_the_quick_look_at_messages_misses_no_kind_of_secret() -> None:
@@ -431,7 +433,8 @@ def test_the_quick_look_at_messages_misses_no_kind_of_secret() -> None:
     samples = [TOKEN, KEY_FILE, "glpat-" + "a" * 20, "sk-" + "x" * 24, "AKIA" + "A" * 16, "AIza" + "a" * 35,
                "xoxb-1234567890-abc", "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + ".c", "Bearer " + "a" * 16,
                "https://me:pw@host/", "/?key=" + "a" * 16, "afoot_" + "a" * 43, "--token X1",
-               "a some known words b", "github_pat_" + "a" * 20]  # fmt: skip
+               "a some known words b", "password: 'x'",
+               "Authorization: Basic abc", "github_pat_" + "a" * 20]  # fmt: skip
     assert all(redactor.may_hide(one) and redactor.prose(one) != one for one in samples)
     assert not redactor.may_hide("copied file 12 of 50")
     assert Redactor(RedactionRules(values=["zz"])).may_hide("plain")

@@ -277,11 +277,11 @@ class Redactor:
         return self.text(text, frozenset().union(*self._lent))
 
     def prose(self, text: str, more: Set[str] = frozenset()) -> str:
-        """The same for a sentence: `password: must be longer` says no secret, `password=x` does."""
+        """The same for a sentence: `password: is needed` says none, `password=x` and `password: "x"` do."""
         text = self._without_values(text, more)
-        if "=" in text and self._may_say_names(text):
-            text = self._without_said(text, self._said, "=")
-            text = self._without_said(text, self._said_last, "=")
+        if (":" in text or "=" in text) and self._may_say_names(text):
+            text = self._without_said(text, self._said, is_prose=True)
+            text = self._without_said(text, self._said_last, is_prose=True)
         return text
 
     def may_hide(self, text: str) -> bool:
@@ -292,7 +292,8 @@ class Redactor:
         """
         if (
             "=" in text or "-" in text or "_" in text or "/" in text
-            or "AKIA" in text or "AIza" in text or "eyJ" in text or "earer " in text
+            or '"' in text or "'" in text or "asic " in text or "earer " in text
+            or "AKIA" in text or "AIza" in text or "eyJ" in text
             or self._marks is None
         ):  # fmt: skip
             return True
@@ -313,16 +314,19 @@ class Redactor:
     def _may_say_names(self, text: str) -> bool:
         return self._stems is None or _has_any(text.lower(), self._stems)
 
-    def _without_said(self, text: str, names: re.Pattern[str], sign: str = "") -> str:
-        """Text without the values behind these names, where they mean secrets and this sign is between."""
+    def _without_said(self, text: str, names: re.Pattern[str], *, is_prose: bool = False) -> str:
+        """Text without the values behind these names, where they mean secrets."""
         parts: list[str] = []
         at = 0
         for found in names.finditer(text):
-            if found.start() < at or sign not in found[2] or not self._means_secret(found):
+            if found.start() < at or not self._means_secret(found):
                 continue
             value = _VALUE.match(text, found.end())
             # What is hidden already, and the name of a variable, are no secrets.
-            if value is not None and not value[0].startswith(REDACTED_TEXT) and "${" not in value[0]:
+            if value is None or value[0].strip("\\\"'") == REDACTED_TEXT or "${" in value[0]:
+                continue
+            # In a sentence a value stands behind `=`, in quotes, or behind the name of a scheme.
+            if not is_prose or "=" in found[2] or value[0][0] in "\\\"'" or " " in value[0]:
                 parts += text[at : found.end()], REDACTED_TEXT
                 at = value.end()
         return "".join((*parts, text[at:])) if parts else text

@@ -48,7 +48,7 @@ def main() -> None:
         number, method = message.get("id"), message.get("method")
         if method == "initialize":
             info = {"name": "leaky", "version": "1"}
-            can = {"tools": {}, "logging": {}}
+            can: dict[str, Any] = {"tools": {}, "logging": {}}
             say(id=number, result={"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": info})
         elif method == "tools/list":
             say(id=number, result={"tools": TOOLS})

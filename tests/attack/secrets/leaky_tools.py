@@ -19,22 +19,23 @@ def _crash(text: str) -> None:
     raise ValueError(f"in a thread {text} secret=plantedvaluetoolthreadzq")
 
 
-async def _tell(ctx: Context, given: object) -> None:
+def _tell(ctx: Context, given: object) -> None:
     print(f"printed {given}")
     logging.getLogger("bank").error("logged %s", given)
     crashing = threading.Thread(target=_crash, args=(f"{given}",))
     crashing.start()
     crashing.join()
     ctx.log(f"told {json.dumps(given)}, token: plantedvaluetoollogzq")
-    await ctx.report(1, 2, f"reported {given} api_key=plantedvaluetoolprogresszq")
-    await ctx.report(2, 2, "with data", data={"said": f"{given}"})
+    ctx.report(1, 2, f"reported {given} api_key=plantedvaluetoolprogresszq")
+    ctx.report(2, 2, "with data", data={"said": f"{given}"})
 
 
 @afoot.tool
 async def leak_all(ctx: Context, given: dict[str, Any], door: Secret = "", fails: str = "") -> int:
     """Tells what it is given, and then ends as it is told."""
-    RECEIVED.write_text(json.dumps({**given, "door": door}))
-    await _tell(ctx, {**given, "door": door})
+    if door:
+        RECEIVED.write_text(json.dumps({**given, "door": door}))
+    _tell(ctx, {**given, "door": door})
     if fails == "crash":
         raise RuntimeError(f"with {given} {door} password=plantedvaluetoolcrashzq")
     if fails == "error":
@@ -47,5 +48,5 @@ async def ask_and_leak(ctx: Context) -> int:
     """Asks for secrets, and tells them."""
     properties = {"password": {"type": "string"}, "word": {"type": "string", "writeOnly": True}}
     answer = await ctx.ask("who are you?", {"type": "object", "properties": properties})
-    await _tell(ctx, answer.content)
+    _tell(ctx, answer.content)
     raise RuntimeError(f"with {answer.content}")

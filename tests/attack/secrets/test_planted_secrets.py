@@ -148,6 +148,9 @@ def test_the_tool_got_every_secret(searched: Searched) -> None:
     """S4: else the search below would prove nothing."""
     received = json.loads((searched.front.folder.parent / "received.json").read_text())
     assert received == ARGUMENTS
+    ends = {name: call["outcome"] for name, call in searched.calls.items() if "outcome" in call}
+    assert ends["own "] == ends["leak"] == "ok" and ends["leak_and_die"] in ("lost", "uncertain")
+    assert {ends[name] for name in ("own crash", "own error", "leak_fault", "asked")} == {"failed"}
 
 
 def test_no_answer_of_the_api_has_a_secret(searched: Searched) -> None:

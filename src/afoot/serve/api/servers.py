@@ -113,7 +113,7 @@ async def index(request: ApiRequest) -> None:
     request.query()
     servers = request.gateway.servers
     found = [] if servers is None else [server_view(one, request.gateway) for one in servers.list()]
-    problems = [] if servers is None else servers.problems
+    problems: list[str] = [] if servers is None else servers.problems
     await request.answer(
         200, ServerList(found, [request.gateway.engine.redactor.prose(one) for one in problems])
     )
