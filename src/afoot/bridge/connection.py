@@ -8,7 +8,14 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct, UnsetType, json
 
-from afoot.bridge.http import BrokenConnection, GatewayResponse, HttpTarget, Unreachable, send_request
+from afoot.bridge.http import (
+    BrokenConnection,
+    GatewayResponse,
+    HttpTarget,
+    NotProved,
+    Unreachable,
+    send_request,
+)
 from afoot.wire import mcp_2026
 from afoot.wire.jsonrpc import Envelope
 
@@ -62,6 +69,8 @@ class GatewayConnection:
                     raise RefusedByGateway(f"it answers {answer.status}: {_error_text(await answer.body())}")
                 self._stream = answer.messages()
                 first = await anext(self._stream, list[bytes]())
+        except NotProved as error:
+            raise RefusedByGateway(str(error)) from None
         except TimeoutError:
             self.close()
             raise Unreachable(f"it says nothing for {GREETING_S:g} s") from None
@@ -93,15 +102,26 @@ class GatewayConnection:
         headers = {"mcp-protocol-version": mcp_2026.VERSION, "mcp-method": mcp_2026.encode_header(method)}
         if name:
             headers["mcp-name"] = mcp_2026.encode_header(name)
-        return await send_request(
-            self._to, "POST", {**_MCP_HEADERS, **headers, **self._identity.headers}, body
-        )
+        return await self._send("POST", {**_MCP_HEADERS, **headers, **self._identity.headers}, body)
 
     async def send_in_session(self, method: str, body: bytes, session: str, version: str) -> GatewayResponse:
         """Send one message of the handshake era, or open its stream; raises Unreachable, BrokenConnection."""
         headers = {**_MCP_HEADERS, **self._identity.headers}
         if session:
             headers |= {"mcp-session-id": session, "mcp-protocol-version": version}
+        return await self._send(method, headers, body)
+
+    async def _send(self, method: str, headers: dict[str, str], body: bytes) -> GatewayResponse:
+        """Send a request to the gateway that has proved itself (S6).
+
+        The gateway proves itself on the connection of the listen stream. As long as that is open, it listens
+        at its port, and nobody else can.
+        """
+        presence = self._presence
+        if presence is None:
+            return await send_request(self._to, method, headers, body, self._identity.token)
+        if presence.is_over:
+            raise Unreachable("the gateway has ended")
         return await send_request(self._to, method, headers, body)
 
 

@@ -1,10 +1,13 @@
 """A small HTTP/1.1 client for the bridge: one connection a request, the response read as it comes."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+
+from afoot.wire.proof import NONCE_BYTES, make_challenge
 
 CONNECT_S = 5.0
 CHUNK_BYTES = 1 << 16
@@ -17,6 +20,10 @@ class Unreachable(Exception):
 
 class BrokenConnection(Exception):
     """The connection broke before the response was complete."""
+
+
+class NotProved(Exception):
+    """Something else than the gateway listens there, or a gateway that does not know our token."""
 
 
 class HttpTarget(Struct, frozen=True):
@@ -51,6 +58,11 @@ class GatewayResponse:
         self._writer = writer
         self.status = 0
         self.headers: dict[str, str] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the connection has ended."""
+        return self._reader.at_eof() or self._writer.is_closing()
 
     def close(self) -> None:
         """Close the connection; what was sent is still delivered."""
@@ -108,11 +120,12 @@ class GatewayResponse:
 
 
 async def send_request(
-    to: HttpTarget, method: str, headers: Mapping[str, str], body: bytes = b""
+    to: HttpTarget, method: str, headers: Mapping[str, str], body: bytes = b"", secret: str = ""
 ) -> GatewayResponse:
     """Send a request and read the response's head; raises Unreachable, BrokenConnection.
 
-    The caller closes it.
+    The caller closes it. With a `secret`, the other end of the connection must first prove that it knows it;
+    raises NotProved.
     """
     try:
         async with asyncio.timeout(CONNECT_S):
@@ -123,6 +136,8 @@ async def send_request(
         raise Unreachable(str(error) or "it does not answer") from None
     answer = GatewayResponse(reader, writer)
     try:
+        if secret and not to.tls:  # with TLS, the certificate is the proof
+            await _check_gateway(to, secret, reader, writer)
         lines = [f"{method} {to.path} HTTP/1.1", f"host: {to.netloc}", "connection: close"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if method == "POST":
@@ -137,6 +152,23 @@ async def send_request(
         answer.close()
         raise
     return answer
+
+
+async def _check_gateway(
+    to: HttpTarget, secret: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Let the other end prove that it knows a secret (S6); raises NotProved, BrokenConnection."""
+    asked = make_challenge(to.netloc, secret, os.urandom(NONCE_BYTES))
+    writer.write(f"GET {asked.target} HTTP/1.1\r\nhost: {to.netloc}\r\n\r\n".encode("latin-1"))
+    answer = GatewayResponse(reader, writer)
+    await answer.read_head()
+    if answer.status == 404:
+        raise NotProved("it does not know this token, which was not sent")
+    length = answer.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > MAX_HEAD_BYTES:
+        raise NotProved("it is another program than the gateway, so no token was sent")
+    if not asked.is_met(await answer.body()) or answer.status != 200:
+        raise NotProved("it has not proved to be the gateway, so no token was sent")
 
 
 class EventData:

@@ -34,6 +34,7 @@ CONNECT_S = 5.0
 ANSWER_S = 30.0
 STREAM_SILENCE_S = 60.0  # a stream sends a keep-alive every 15 s
 CHUNK_BYTES = 1 << 20
+MAX_PROOF_BYTES = 1 << 16
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -114,18 +115,47 @@ class GatewayClient:
         self, method: str, path: str, body: object, headers: dict[str, str], timeout_s: float
     ) -> HTTPResponse:
         connection = self._connection()
-        sent = {"authorization": f"Bearer {self._token}", "afoot-surface": "terminal", **headers}
+        connection.auto_open = 0  # a new connection would have proved nothing
+        sent = {"authorization": f"Bearer {self._token}", "afoot-surface": "terminal", "connection": "close"}
+        sent |= headers
         data = None
         if body is not None:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             sent["content-type"] = "application/json"
         try:
             connection.connect()
+            self._check_gateway(connection)
             connection.sock.settimeout(timeout_s)
             connection.request(method, path, data, sent)
             return connection.getresponse()
         except (OSError, HTTPException) as error:
+            connection.close()
             raise self._unreachable(error) from None
+
+    def _check_gateway(self, connection: HTTPConnection) -> None:
+        """Let the other end of this connection prove that it knows our token (S6); over TLS it has done so.
+
+        Raises CliError, OSError, HTTPException.
+        """
+        from afoot.wire.proof import NONCE_BYTES, make_challenge
+
+        parts = urlsplit(self.url)
+        if parts.scheme == "https":
+            return
+        asked = make_challenge(parts.netloc.rpartition("@")[2], self._token, os.urandom(NONCE_BYTES))
+        connection.request("GET", asked.target, headers={"host": asked.host})
+        response = connection.getresponse()
+        data = response.read(MAX_PROOF_BYTES)
+        if response.status == 200 and asked.is_met(data):
+            return
+        connection.close()
+        if response.status == 404:
+            text = f"the gateway at {self.url} does not know this token, which was not sent; set AFOOT_TOKEN"
+            raise CliError(REFUSED, text, status=401)
+        if response.status == 200:
+            text = f"another program than the gateway answers at {self.url}, so the token was not sent"
+            raise CliError(LOST, f"{text}; start the gateway, or find out what listens there")
+        raise _error_of_response(response.status, data)
 
     def _connection(self) -> HTTPConnection:
         parts = urlsplit(self.url)

@@ -28,6 +28,7 @@ class GatewayAddress(Struct):
     console: str
     token: str
     pid: int
+    born: str = ""  # `process_birth` of that process; the system gives its pid to another one later
 
 
 def sealing_key() -> bytes:
@@ -69,7 +70,7 @@ def withdraw_gateway(address: GatewayAddress, before: GatewayAddress | None = No
     known = running_gateway()
     if known is None or known.pid != address.pid:
         return
-    if before is not None and _lives(before.pid):
+    if before is not None and _lives(before):
         write_private(home() / "gateway.json", json.encode(before))
     else:
         (home() / "gateway.json").unlink(missing_ok=True)
@@ -88,10 +89,19 @@ def running_demo() -> GatewayAddress | None:
 def _announced(folder: Path) -> GatewayAddress | None:
     try:
         address = json.decode((folder / "gateway.json").read_bytes(), type=GatewayAddress)
-        os.kill(address.pid, 0)
-    except (OSError, DecodeError):
+    except (OSError, DecodeError, UnicodeDecodeError):
         return None
-    return address
+    return address if _lives(address) else None
+
+
+def process_birth(pid: int) -> str:
+    """The boot of the system and the time in it when a process started; empty if that cannot be told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return ""
+    return f"{boot}:{text.rpartition(')')[2].split()[19]}"  # `starttime`; the name before may have spaces
 
 
 def write_private(file: Path, data: bytes) -> None:
@@ -161,12 +171,13 @@ class StoredList(Generic[T]):
         return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _lives(pid: int) -> bool:
+def _lives(address: GatewayAddress) -> bool:
+    """Whether the process of a gateway lives; another one with the same pid is not it."""
     try:
-        os.kill(pid, 0)
-    except OSError:
+        os.kill(address.pid, 0)
+    except (OSError, OverflowError):
         return False
-    return True
+    return not address.born or process_birth(address.pid) == address.born
 
 
 def _secret(name: str, size: int) -> str:

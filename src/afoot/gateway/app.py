@@ -239,7 +239,10 @@ async def _http(
     application = _application(state, stop, listening, lingers)
     servers = listening.servers(application, state.settings)
     serving = asyncio.gather(*(http.serve(sockets=[one]) for http, one in servers))
-    address = state_folder.GatewayAddress(f"{state.url}/mcp", f"{state.url}/", state.token, os.getpid())
+    pid = os.getpid()
+    address = state_folder.GatewayAddress(
+        f"{state.url}/mcp", f"{state.url}/", state.token, pid, state_folder.process_birth(pid)
+    )
     before = state_folder.announce_gateway(address)
     if before is not None:
         log.warning(

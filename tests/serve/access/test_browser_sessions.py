@@ -10,6 +10,7 @@ from afoot.config import state_folder
 from afoot.errors import CallerError, UnknownName
 from afoot.serve.access.browser_sessions import (
     CODE_S,
+    IDLE_S,
     MAX_CODES,
     MAX_SESSIONS,
     SESSION_S,
@@ -89,7 +90,7 @@ def test_the_oldest_code_and_session_make_room(admission: BrowserSessions) -> No
         admission.log_in(codes[0])
     first = admission.log_in(codes[1])[1]
     later = [let_in(admission)[1].id for _ in range(MAX_SESSIONS)]
-    assert [one.id for one in admission.sessions()] == later and not admission.is_active(first.id)
+    assert [one.id for one in admission.sessions()] == later and not admission.keep(first.id)
 
 
 def test_a_session_lasts_thirty_days_and_over_a_restart(
@@ -100,7 +101,7 @@ def test_a_session_lasts_thirty_days_and_over_a_restart(
     again = BrowserSessions(state_folder.StoredList("sessions.json", BrowserSession), wall.now)
     assert again.find(token.encode()) == session
     wall.time += SESSION_S
-    assert again.find(token.encode()) is None and not again.is_active(session.id)
+    assert again.find(token.encode()) is None and not again.keep(session.id)
 
 
 def test_the_file_has_no_token_and_is_for_its_owner(admission: BrowserSessions) -> None:
@@ -122,7 +123,7 @@ def test_a_revoked_session_is_over_in_every_process(admission: BrowserSessions, 
     """S1: also in one that has read the file before."""
     token, session = let_in(admission)
     other = BrowserSessions(state_folder.StoredList("sessions.json", BrowserSession), wall.now)
-    assert other.is_active(session.id)
+    assert other.keep(session.id)
     assert admission.revoke(session.id) == session
     assert other.find(token.encode()) is None
     with pytest.raises(UnknownName):
@@ -201,3 +202,37 @@ def test_a_link_counts_no_longer_than_what_asked_for_it(
     with pytest.raises(CallerError, match="has expired"):
         admission.log_in(late)
     assert admission.sessions() == []
+
+
+def test_a_session_ends_after_a_day_without_use(admission: BrowserSessions, wall: Wall) -> None:
+    """S6: each request makes it last for another day."""
+    token, _ = let_in(admission)
+    wall.time += IDLE_S - 1
+    assert admission.find(token.encode()) is not None
+    wall.time += IDLE_S - 1
+    assert admission.find(token.encode()) is not None
+    wall.time += IDLE_S
+    assert admission.find(token.encode()) is None and admission.sessions() == []
+
+
+def test_an_open_stream_is_a_use_of_its_session(admission: BrowserSessions, wall: Wall) -> None:
+    """S6: a console that is left open stays open."""
+    _, session = let_in(admission)
+    for _ in range(50):
+        wall.time += IDLE_S / 24
+        assert admission.keep(session.id)
+
+
+def test_the_last_use_outlives_the_gateway(admission: BrowserSessions, wall: Wall) -> None:
+    """S6: to the hour; a restart neither ends a session nor lets an unused one last."""
+
+    def restarted() -> BrowserSessions:
+        return BrowserSessions(state_folder.StoredList("sessions.json", BrowserSession), wall.now)
+
+    token, _ = let_in(admission)
+    wall.time += IDLE_S - 1
+    assert admission.find(token.encode()) is not None
+    wall.time += IDLE_S - 1
+    assert restarted().find(token.encode()) is not None
+    wall.time += IDLE_S
+    assert restarted().find(token.encode()) is None

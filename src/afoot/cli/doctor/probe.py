@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import json
 
 from afoot.bridge.connection import META_PREFIX, BridgeIdentity, GatewayConnection
-from afoot.bridge.http import BrokenConnection, GatewayResponse, Unreachable, parse_target
+from afoot.bridge.http import BrokenConnection, GatewayResponse, NotProved, Unreachable, parse_target
 from afoot.bridge.session_2025 import BridgeSession2025
 from afoot.cli.client import CliError, GatewayClient
 from afoot.cli.doctor.findings import Finding, fail, ok
@@ -74,7 +74,7 @@ async def _run_trial(check: str, trial: Awaitable[None], fix: str) -> Finding:
             await trial
     except TimeoutError:
         return fail(check, f"not over within {CALL_S:g} s", fix)
-    except (ProbeError, BrokenConnection, Unreachable, CliError) as error:
+    except (ProbeError, BrokenConnection, NotProved, Unreachable, CliError) as error:
         return fail(check, str(error), fix)
     return ok(check, "progress, result and cancel arrive")
 

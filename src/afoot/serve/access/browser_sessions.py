@@ -2,17 +2,21 @@
 
 import hmac
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from secrets import token_hex, token_urlsafe
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from afoot.errors import CallerError, UnknownName
-from afoot.serve.access.principal import secret_digest
+from afoot.errors import AfootError, CallerError, UnknownName
+from afoot.wire.proof import secret_digest
 
 CODE_S = 600.0
 SESSION_S = 30 * 86_400.0
+IDLE_S = 86_400.0  # a session without a request and without a stream for so long is over
+NOTE_USE_S = 3600.0  # interval at which the last use is written, so that it outlives the gateway
 MAX_CODES = 32  # a new code replaces the oldest
 MAX_SESSIONS = 64  # a new session replaces the oldest
 MAX_AGENT = 200  # characters of a User-Agent that are kept
@@ -28,6 +32,7 @@ class BrowserSession(Struct, frozen=True, forbid_unknown_fields=True):
     expires: float
     agent: str = ""
     token: str = ""  # the id of the named token that asked for its login code, if one did: it ends with that
+    used: float = 0.0  # about the time of its last use
 
     @property
     def until(self) -> float:
@@ -109,7 +114,7 @@ class BrowserSessions:
         digest = secret_digest(token)
         for session in self.sessions():
             if hmac.compare_digest(session.digest, digest):
-                self.seen[session.id] = self._now()
+                self._note_use(session)
                 return session
         return None
 
@@ -121,12 +126,21 @@ class BrowserSessions:
         return [
             one
             for one in self._sessions
-            if self._now() < one.expires and (not one.token or self._is_token_valid(one.token))
+            if self._now() < min(one.expires, self._last_use(one) + IDLE_S)
+            and (not one.token or self._is_token_valid(one.token))
         ]
 
-    def is_active(self, session: str) -> bool:
-        """Whether a session is active."""
-        return any(one.id == session for one in self.sessions())
+    def digests(self) -> list[str]:
+        """The digests of all login codes and active sessions; raises AfootError."""
+        return [one.digest for one in self._codes] + [one.digest for one in self.sessions()]
+
+    def keep(self, session: str) -> bool:
+        """Whether a session with an open stream is still active; the stream is a use of it."""
+        for one in self.sessions():
+            if one.id == session:
+                self._note_use(one)
+                return True
+        return False
 
     def revoke(self, session: str) -> BrowserSession:
         """End a session; raises UnknownName."""
@@ -137,6 +151,16 @@ class BrowserSessions:
                 self.seen.pop(session, None)
                 return one
         raise UnknownName("session", session, [one.id for one in sessions])
+
+    def _last_use(self, session: BrowserSession) -> float:
+        return max(session.since, session.used, self.seen.get(session.id, 0.0))
+
+    def _note_use(self, session: BrowserSession) -> None:
+        now = self._now()
+        self.seen[session.id] = now
+        if now >= max(session.since, session.used) + NOTE_USE_S:
+            with suppress(AfootError):  # a full disk: the session ends a little early after a restart
+                self._save([replace(one, used=now) if one is session else one for one in self.sessions()])
 
     def _save(self, sessions: list[BrowserSession]) -> None:
         self._store.write(sessions)

@@ -1,6 +1,5 @@
 """`Principal`: the identity of a request, as far as it was proved, and its scopes (S2, S3)."""
 
-from hashlib import sha256
 from math import inf
 from typing import Final
 
@@ -57,8 +56,3 @@ ANYBODY: Final = Principal("", frozenset((WATCH,)))  # anybody on this machine, 
 def operator_principal(session: str = "", token: str = "", until: float = inf) -> Principal:
     """The operator, at the terminal or in a browser with a session."""
     return Principal(OPERATOR, frozenset(SCOPES), session, token, until)
-
-
-def secret_digest(secret: bytes) -> str:
-    """The digest under which a secret is stored. Random secrets of 192 bits and more need no salt."""
-    return sha256(secret).hexdigest()

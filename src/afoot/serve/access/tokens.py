@@ -16,7 +16,8 @@ from msgspec import Struct
 from afoot.core.ports import Clock, TimerHandle
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError, CallerError, UnknownName
-from afoot.serve.access.principal import CALL, SCOPES, Denied, Principal, secret_digest
+from afoot.serve.access.principal import CALL, SCOPES, Denied, Principal
+from afoot.wire.proof import secret_digest
 
 SECRET_PREFIX: Final = "afoot_"  # marks our secrets, also for scanners that search for leaked ones
 CALLER_PREFIX: Final = "token:"  # of the names of callers with such a token
@@ -184,6 +185,13 @@ class TokenChecks:
         if bearer.startswith(SECRET_PREFIX.encode()):
             raise Denied(401, "this token is not known here; it may have been revoked")
         return await self.issuer.check(bearer) if self.issuer is not None else None
+
+    def digests(self) -> list[str]:
+        """The digests of the named tokens; none if their file cannot be read."""
+        try:
+            return [one.digest for one in self._tokens.all()]
+        except AfootError:
+            return []  # `find` logs it
 
     def track(self, who: Principal, open_request: OpenRequest) -> None:
         """End this request when its principal's token ends."""

@@ -95,7 +95,7 @@ class ApiRequest(Struct, frozen=True):
     def is_still_admitted(self) -> bool:
         """Whether the request may still be answered: its session may end while its stream is open."""
         sessions = self.gateway.browser_sessions
-        return not self.session or (sessions is not None and sessions.is_active(self.session))
+        return not self.session or (sessions is not None and sessions.keep(self.session))
 
     @property
     def only_caller(self) -> str:

@@ -32,6 +32,7 @@ from afoot.serve.api.views import CallView, encode_json
 from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, Send
 from afoot.serve.shared import GatewayState
 from afoot.wire import framing
+from afoot.wire.proof import Proof
 
 _PATH_PART = re.compile(r"\{(\w+)\}")
 
@@ -170,6 +171,7 @@ ROUTES = (
     Route("POST", "/api/extension/rotate", browsers.rotate_key, browsers.ExtensionView),
     Route("GET", "/api/tabs", browsers.show_tabs, browsers.TabsView),
     Route("POST", "/api/tabs/{id}/reload", browsers.reload_tab, browsers.ReloadView, status=202),
+    Route("GET", "/api/proof", sessions.proof, Proof, query=("key", "nonce"), is_public=True),
     Route("POST", "/api/session/code", sessions.code, sessions.CodeView, status=201),
     Route("POST", "/api/session", sessions.begin, sessions.NewSessionView, sessions.SessionRequest,
           status=201, is_public=True),

@@ -1,10 +1,13 @@
-"""Browser sessions over the operator's API: login codes, sessions, and their end (S1)."""
+"""Browser sessions over the operator's API: login codes, sessions and their end (S1), and proofs (S6)."""
+
+from collections.abc import Iterator
 
 from msgspec import Struct, field
 
 from afoot.errors import CallerError, UnknownName
 from afoot.serve.access.browser_sessions import BrowserSession, BrowserSessions
 from afoot.serve.api.request import ApiError, ApiRequest
+from afoot.wire.proof import Proof, is_nonce, proof_mac, secret_digest, secret_id
 
 OWN_SESSION = "me"
 
@@ -53,6 +56,18 @@ class SessionList(Struct, frozen=True):
     sessions: list[SessionView]
 
 
+async def proof(request: ApiRequest) -> None:
+    """Prove that this gateway knows a secret, before a client sends that; needs no token (S6)."""
+    asked = request.query("key", "nonce")
+    nonce = asked.get("nonce", "")
+    if not is_nonce(nonce):
+        raise ApiError(422, "nonce: must be 64 hex digits", fields=["nonce"])
+    found = [one for one in _digests(request) if secret_id(one) == asked.get("key")]
+    if not found:
+        raise ApiError(404, "this secret is not known here", "not_found")
+    await request.answer(200, Proof(proof_mac(found[0], request.header(b"host"), nonce)))
+
+
 async def code(request: ApiRequest) -> None:
     """Make a login link for one browser; it works once, within ten minutes."""
     request.query()
@@ -94,6 +109,17 @@ async def revoke(request: ApiRequest) -> None:
     for wakeup in list(request.gateway.wakeups):
         wakeup.wake()  # open streams check again whether they may continue
     await request.answer(200, shown[0])
+
+
+def _digests(request: ApiRequest) -> Iterator[str]:
+    """The digests of all secrets that clients of this API send."""
+    gateway = request.gateway
+    if gateway.token:
+        yield secret_digest(gateway.token.encode())
+    if gateway.browser_sessions is not None:
+        yield from gateway.browser_sessions.digests()
+    if gateway.token_checks is not None:
+        yield from gateway.token_checks.digests()
 
 
 def _browser_sessions(request: ApiRequest) -> BrowserSessions:

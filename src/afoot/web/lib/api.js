@@ -1,14 +1,19 @@
 // The client of the gateway's API, with the only fetch of the console, and the login session of this browser.
 
 import { parse } from "./exact_json.js";
+import { makeChallenge } from "./proof.js";
 import { signal } from "./signal.js";
 
 /** @typedef {{event: string, id: string, data: string}} StreamEvent an event of a stream; its data as it came */
 /** @typedef {{lastId?: string, onEvent: (event: StreamEvent) => void, onAlive?: () => void, signal?: AbortSignal}} StreamOptions */
-/** @typedef {{body?: unknown, signal?: AbortSignal, headers?: Record<string, string>, token?: string}} RequestOptions */
+/** @typedef {{body?: unknown, signal?: AbortSignal, headers?: Record<string, string>, token?: string, code?: string}} RequestOptions */
 
 const SESSION_KEY = "afoot.session"; // localStorage belongs to this origin alone
 const REQUEST_TIMEOUT_MS = 30_000;
+const PROOF_TIMEOUT_MS = 10_000;
+const FETCH_DEFAULTS = /** @type {const} */ ({ cache: "no-store", credentials: "omit", redirect: "error" });
+const SESSION_OVER = "this browser is logged out; `afoot console` makes a new link";
+const IMPOSTOR = "another program than the gateway answers here, so nothing was sent to it";
 
 /** The session of this browser, in all its tabs. */
 export const session = signal(loadSession());
@@ -69,7 +74,7 @@ async function logIn() {
   const before = session.peek();
   loginProblem.set("");
   try {
-    saveSession(await request("POST", "/api/session", { body: { code }, token: "" }));
+    saveSession(await request("POST", "/api/session", { body: { code }, token: "", code }));
     if (before) await del("/api/session/me", { token: before.token }).catch(() => {}); // an old session that cannot be ended expires
   } catch (error) {
     loginProblem.set(/** @type {Error} */ (error).message);
@@ -122,19 +127,55 @@ async function request(method, path, options) {
  * @param {RequestOptions} sent
  * @returns {Promise<Response>}
  */
-async function send(method, path, { body, signal, headers, token = session.peek()?.token ?? "" }) {
+async function send(method, path, { body, signal, headers, token = session.peek()?.token ?? "", code = "" }) {
+  if (token || code) await prove(token || code, Boolean(token));
   const allHeaders = new Headers(headers);
   if (token) allHeaders.set("authorization", `Bearer ${token}`);
   if (body !== undefined) allHeaders.set("content-type", "application/json");
-  const defaults = /** @type {const} */ ({ cache: "no-store", credentials: "omit", redirect: "error" });
-  const request = { ...defaults, method, headers: allHeaders, body: JSON.stringify(body), signal };
+  const request = { ...FETCH_DEFAULTS, method, headers: allHeaders, body: JSON.stringify(body), signal };
   const response = await fetch(path, request).catch((error) => Promise.reject(networkError(error, signal)));
   if (response.ok) return response;
-  // Only the refused session is over: another tab may have logged in meanwhile.
-  if (response.status === 401 && token) loadSession()?.token === token ? saveSession(null) : session.set(loadSession());
+  if (response.status === 401 && token) endSession(token);
   const errorBody = await response.json().catch(() => null);
   const nothing = { message: `the gateway answered with HTTP ${response.status}`, category: "internal" };
   throw new ApiError(response.status, errorBody?.error ?? nothing);
+}
+
+/** Only the refused session is over: another tab may have logged in meanwhile. @param {string} token */
+function endSession(token) {
+  if (loadSession()?.token === token) saveSession(null);
+  else session.set(loadSession());
+}
+
+/** @type {Map<string, Promise<void>>} */
+const proving = new Map(); // requests that begin together share one challenge
+
+/**
+ * Let the gateway prove that it knows a secret before it is sent (S6). Over TLS, the certificate is the proof.
+ * @param {string} secret
+ * @param {boolean} isToken whether it is this browser's session, which ends if it is not known
+ */
+function prove(secret, isToken) {
+  const proof = proving.get(secret) ?? challenge(secret, isToken).finally(() => proving.delete(secret));
+  proving.set(secret, proof);
+  return proof;
+}
+
+/** @param {string} secret @param {boolean} isToken */
+async function challenge(secret, isToken) {
+  if (location.protocol === "https:") return;
+  const { path, isMet } = await makeChallenge(secret, location.host);
+  const request = { ...FETCH_DEFAULTS, signal: AbortSignal.timeout(PROOF_TIMEOUT_MS) };
+  const response = await fetch(path, request).catch((error) => Promise.reject(networkError(error)));
+  const told = await response.json().catch(() => null);
+  if (response.ok && (await isMet(told?.mac))) return;
+  if (response.status === 404 && told?.error) {
+    if (isToken) endSession(secret);
+    const message = isToken ? SESSION_OVER : "this login link is not known here; `afoot console` makes a new one";
+    throw new ApiError(isToken ? 401 : 403, { message, category: "auth" });
+  }
+  if (told?.error) throw new ApiError(response.status, told.error);
+  throw new ApiError(0, { message: IMPOSTOR, category: "unavailable" });
 }
 
 /** @param {any} error @param {AbortSignal} [signal] */
