@@ -212,6 +212,7 @@ class AccessSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The table `[access]`: how callers prove who they are, and the public address and certificate."""
 
     required: bool = False  # a token is needed on `/mcp` also where it could be open
+    local: str = "owner"  # whose programs on this machine need no token: the gateway's user's, or everyone's
     public_url: str = ""  # as a proxy in front has it
     tls_cert: str = ""
     tls_key: str = ""
@@ -245,6 +246,7 @@ CHOICES: dict[type[Struct], dict[str, tuple[str, ...]]] = {
     QuotaSettings: {},
     OtelSettings: {},
     IsolationSettings: {},
+    AccessSettings: {"local": ("owner", "everyone")},
     Hook: {"on": HOOK_EVENTS},
 }
 

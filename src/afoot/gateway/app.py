@@ -287,6 +287,7 @@ def _application(state: GatewayState, stop: "_Stop", listening: Listeners, linge
         state.browser_sessions,
         state.token_checks,
         listening.is_closed,
+        state.settings.access.local == "everyone",
     )
     sessions = Sessions2025(state, EndedSessions(home() / ENDED_FOLDER))
     assert state.lines is not None

@@ -21,6 +21,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from afoot.config.tables import ConnectionSettings
 from afoot.serve.acceptor import Acceptor
+from afoot.serve.access.peer import LOOPBACK, PEER, user_or_peer
 from afoot.serve.api.console import SECURITY_HEADERS
 from afoot.serve.connections import Connections
 from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, App
@@ -106,6 +107,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.replaces()
         self.due = self.loop.time() + self._settings.head_s
         local: Any = self.server
+        peer = user_or_peer(self.client, local) if self.client and local else LOOPBACK
+        self.app_state = {**self.app_state, PEER: peer}  # becomes `state` of every scope of this connection
         if not self._bounds.admit(self, self.client or NO_ADDRESS, local or NO_ADDRESS):
             self._refuse(503, "too many connections from here: close some, or use them again")
             self.transport.close()

@@ -1,4 +1,4 @@
-"""Another user's program at the port of a gateway that has ended: it answers anything, and keeps what it gets."""
+"""Another user's program at the port of a gateway that has ended: it answers, and keeps what it gets."""
 
 import socket
 import threading

@@ -1,11 +1,24 @@
-"""By whom connections are counted."""
+"""The peer of a connection, its user on loopback, and what follows if the kernel does not tell it."""
 
+import asyncio
 import os
 import socket
 
 import pytest
 
-from afoot.serve.access.peer import peer_of, socket_uid
+from afoot.serve.access import peer
+from afoot.serve.access.guard import LOCAL_CALLER, Denied, Guard, accepted_hosts
+from afoot.serve.access.peer import (
+    LOOPBACK,
+    PEER,
+    is_other_user,
+    is_own_user,
+    peer_of,
+    socket_uid,
+    user_or_peer,
+)
+
+OTHER = f"uid:{os.geteuid() + 1}"
 
 
 @pytest.mark.parametrize(
@@ -46,3 +59,63 @@ def test_a_socket_that_is_not_there_is_nobodys() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with socket.create_connection(listener.getsockname()) as client:
             assert socket_uid(client.getsockname(), listener.getsockname()) == os.getuid()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("has_netlink", [True, False])
+def test_the_kernel_tells_the_user_of_a_connection(
+    host: str, has_netlink: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S6: over netlink, and from its table where that cannot be had."""
+    if not has_netlink:
+        monkeypatch.setattr(peer, "_kernel", _no_netlink)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with listener, socket.create_connection(listener.getsockname()[:2]) as client:
+        server, _ = listener.accept()
+        with server:
+            remote, local = server.getpeername()[:2], server.getsockname()[:2]
+            assert socket_uid(remote, local) == os.geteuid()
+            assert user_or_peer(remote, local) == f"uid:{os.geteuid()}"
+            assert socket_uid((host, 1), local) is None
+        client.close()
+
+
+def _no_netlink() -> socket.socket:
+    """The kernel forbids it."""
+    raise PermissionError
+
+
+def scope(name: str) -> dict[str, object]:
+    """A request on a connection of this peer."""
+    return {"type": "http", "headers": [(b"host", b"127.0.0.1:1")], "state": {PEER: name}}
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "other"),
+    [
+        (f"uid:{os.geteuid()}", True, False),
+        ("uid:0", True, False),
+        (OTHER, False, True),
+        (LOOPBACK, False, False),
+        ("192.0.2.1", False, False),
+    ],
+    ids=["own", "root", "other", "unknown", "elsewhere"],
+)
+def test_users_are_told_apart(name: str, own: bool, other: bool) -> None:
+    """S6: root may read the secrets of everybody anyway."""
+    assert (is_own_user(scope(name)), is_other_user(scope(name))) == (own, other)
+
+
+def test_where_the_kernel_does_not_tell_the_user_a_token_is_needed() -> None:
+    """S6: not Linux, or a container that hides it."""
+    guard = Guard(accepted_hosts(1, ()), frozenset())
+    with pytest.raises(Denied, match="afoot connect"):
+        asyncio.run(guard.identify_caller(scope(LOOPBACK)))
+    with pytest.raises(Denied, match="everyone"):
+        asyncio.run(guard.identify_caller(scope(OTHER)))
+    everyone = Guard(accepted_hosts(1, ()), frozenset(), serves_everyone=True)
+    assert asyncio.run(everyone.identify_caller(scope(LOOPBACK))) == LOCAL_CALLER

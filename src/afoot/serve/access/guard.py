@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from afoot.serve.access.browser_sessions import BrowserSessions
+from afoot.serve.access.peer import is_other_user, is_own_user
 from afoot.serve.access.principal import ANYBODY, CALL, NOBODY, Denied, Principal, operator_principal
 from afoot.serve.access.tokens import OpenRequest, TokenChecks
 from afoot.serve.mcp.asgi import Scope, header
@@ -19,6 +20,14 @@ STDIO_CALLER = "stdio"  # the caller that started this process
 # A request with one of these headers is checked: it may name its caller.
 IDENTITY_HEADERS = frozenset(("origin", "authorization", "afoot-caller"))
 TOKEN_NEEDED = "a token is needed: Authorization: Bearer …"
+OTHER_USER = (
+    "this gateway serves the programs of its own user only; send a token (Authorization: Bearer …;"
+    ' `afoot tokens add NAME`), or set local = "everyone" in [access]'
+)
+UNKNOWN_USER = (
+    "this system does not tell whose program you are, so a token is needed: Authorization: Bearer …"
+    " (`afoot install` and `afoot connect` send it by themselves; `afoot tokens add NAME` makes one)"
+)
 TOKEN_UNKNOWN = "this token is not known here"
 OPERATOR_TOKEN_NEEDED = (
     "the operator's token is needed: Authorization: Bearer … (the file `token` in the state folder has it;"
@@ -37,6 +46,7 @@ class Guard(Struct, frozen=True):
     browser_sessions: BrowserSessions | None = None
     token_checks: TokenChecks | None = None  # named tokens, and those of a trusted issuer
     is_closed: bool = False  # `/mcp` answers nobody without a valid token
+    serves_everyone: bool = False  # `/mcp` answers other users of the machine without a token (S6)
 
     def check_mcp(self, scope: Scope) -> None:
         """Check that this request may reach `/mcp`; raises Denied."""
@@ -76,7 +86,13 @@ class Guard(Struct, frozen=True):
             )
         if self.is_closed:
             raise Denied(401, TOKEN_NEEDED, is_claim=False)
+        if not self.is_open_to(scope):
+            raise Denied(401, OTHER_USER if is_other_user(scope) else UNKNOWN_USER, is_claim=False)
         return LOCAL_CALLER
+
+    def is_open_to(self, scope: Scope) -> bool:
+        """Whether the peer of a request may use `/mcp` without a token, if anybody may (S6)."""
+        return self.serves_everyone or is_own_user(scope)
 
     def bridge_caller(self, scope: Scope) -> str:
         """The caller that a bridge names; only a bridge with the operator's token may do so (S3).
@@ -101,7 +117,7 @@ class Guard(Struct, frozen=True):
 
         On a closed gateway it is NOBODY, unless the request has a valid token.
         """
-        if not self.is_closed:
+        if not self.is_closed and self.is_open_to(scope):
             return ANYBODY
         try:
             return await self.identify_operator(scope)
@@ -120,6 +136,10 @@ class Guard(Struct, frozen=True):
         token = _bearer(scope)
         session = self.browser_sessions.find(token) if self.browser_sessions is not None and token else None
         if session is not None:
+            if not self.is_closed and is_other_user(scope):  # on a closed one, that may be a proxy
+                raise Denied(
+                    403, "this session is of a browser of another user; `afoot console` makes a link"
+                )
             who = operator_principal(session.id, session.token, session.until)
             self._track(who, open_request if who.token else None)  # it ends with that token
             return who

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from afoot.errors import CallerError, UnknownName
 from afoot.serve.access.browser_sessions import BrowserSession, BrowserSessions
+from afoot.serve.access.peer import is_other_user
 from afoot.serve.api.request import ApiError, ApiRequest
 from afoot.wire.proof import Proof, is_nonce, proof_mac, secret_digest, secret_id
 
@@ -59,13 +60,16 @@ class SessionList(Struct, frozen=True):
 async def proof(request: ApiRequest) -> None:
     """Prove that this gateway knows a secret, before a client sends that; needs no token (S6)."""
     asked = request.query("key", "nonce")
-    nonce = asked.get("nonce", "")
+    nonce, host = asked.get("nonce", ""), request.header(b"host")
+    if host.lower().startswith("localhost:") and is_other_user(request.scope):
+        # `localhost` may also mean [::1]; one who listens there could pass on the question to us.
+        raise ApiError(403, "a proof for localhost is for programs of the gateway's own user", "auth")
     if not is_nonce(nonce):
         raise ApiError(422, "nonce: must be 64 hex digits", fields=["nonce"])
     found = [one for one in _digests(request) if secret_id(one) == asked.get("key")]
     if not found:
         raise ApiError(404, "this secret is not known here", "not_found")
-    await request.answer(200, Proof(proof_mac(found[0], request.header(b"host"), nonce)))
+    await request.answer(200, Proof(proof_mac(found[0], host, nonce)))
 
 
 async def code(request: ApiRequest) -> None:

@@ -50,7 +50,7 @@ class McpHttp:
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         try:
             is_open = headers.get("host") in guard.hosts and not guard.is_closed and not guard.mcp_token
-            if is_open and IDENTITY_HEADERS.isdisjoint(headers):
+            if is_open and IDENTITY_HEADERS.isdisjoint(headers) and guard.is_open_to(scope):
                 caller = LOCAL_CALLER
             else:
                 if headers.get("origin") in guard.origins:
