@@ -178,11 +178,18 @@ class Call(Struct, eq=False):
 
     @property
     def approved(self) -> str:
-        """The approval that let it run: auto, allowlist, user; or none (A3)."""
+        """The approval that let it run: auto, allowlist, user, caller; or none (A3).
+
+        Only the operator's word is a user's: a caller's yes may come from its program alone (S6).
+        """
         approval = self.definition.approval
         if approval != "ask" and not self.approvals:
             return approval
-        return "user" if self.started is not None else "none"
+        if self.started is None:
+            return "none"
+        given = [self.answers[one.id].answer for one in self.approvals if one.id in self.answers]
+        is_by_caller = any(one.action == "accept" and one.by != "operator" for one in given)
+        return "caller" if is_by_caller else "user"
 
     def on_clock(self, now: float) -> float:
         """The seconds this call has run, without the time of people."""

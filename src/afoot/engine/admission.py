@@ -16,6 +16,7 @@ from afoot.core.facts import Answered, Question
 from afoot.core.names import full_name
 from afoot.core.ports import Clock, Tool
 from afoot.engine.approval import (
+    ANYBODY,
     BY_HOST,
     HOST,
     INSTEAD_S,
@@ -63,9 +64,10 @@ async def wait_for_approval(
     decision = decision_of(answered.answer)
     if decision.decision in ("run", "always") and answered.answer.by == OPERATOR:
         _remember(live, policy, answered.at)
-    if decision.decision == "always":
+    is_by_anybody = answered.answer.by != OPERATOR and live.call.opened.caller == ANYBODY
+    if decision.decision == "always" and not is_by_anybody:
         _allow(live, policy, tools, decision, answered)
-    elif decision.decision != "run":
+    elif decision.decision not in ("run", "always"):
         if decision.decision == "reject" and not decision.instead and answered.answer.by != OPERATOR:
             decision = replace(decision, instead=await _ask_instead(live, questions))
         raise refusal_error(live.tool, decision)

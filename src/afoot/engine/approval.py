@@ -302,8 +302,9 @@ class ApprovalHistory:
 
 def approval_question(tool: Tool, arguments: Raw, to: str, caller: str, why: str) -> Question:
     """The question before a start; its form is what a caller may answer."""
-    where = "for any client on this machine" if caller == ANYBODY else "on this connection"
-    titles = {**TITLES, "always": f"Run it, and do not ask again {where}"}
+    titles = {**TITLES, "always": "Run it, and do not ask again on this connection"}
+    if caller == ANYBODY:  # its yes would hold for callers who are not told apart from it (S6)
+        del titles["always"]
     # A name of a page's tool may look like another's: whose it is stands before all that the page chose.
     whose = f" of {tool.source.replace(':', ' ', 1)} " if tool.source else ""
     text = f"Run {escape_unprintable(full_name(tool) + whose)}({display_arguments(arguments)})?"

@@ -190,6 +190,7 @@ type Call = Omit<CallView, "children" | "failure"> & {
   latest: Reading | null;
   open: Map<string, Asked>; // questions, in the order they were asked
   approval: string; // auto, allowlist, ask
+  yes?: string; // whose yes let it run: user, caller
   starting?: string; // the server that must start first
   cancel?: { by: string; reason: string } | null;
   failure?: { message: string } | null;

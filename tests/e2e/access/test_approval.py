@@ -151,8 +151,7 @@ def test_where_nobody_can_answer_it_is_refused_at_once(
     assert unwatched.marks(tag) == []
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_always_is_asked_once_on_this_connection(era: str, alone: Gateway, fresh: Callable[[], str]) -> None:
+def test_always_is_asked_once_on_this_connection(alone: Gateway, fresh: Callable[[], str]) -> None:
     """A2, A4: and revoking it has it asked again."""
     tag, asked = fresh(), list[str]()
 
@@ -161,8 +160,7 @@ def test_always_is_asked_once_on_this_connection(era: str, alone: Gateway, fresh
         return accept(decision="always", **{"for": "ever"})
 
     async def thrice() -> None:
-        mode = "legacy" if era == "legacy" else "2026-07-28"
-        async with Client(alone.url, mode=mode, elicitation_callback=answer) as client:
+        async with Client(alone.url, mode="legacy", elicitation_callback=answer) as client:
             for times in (1, 1, 2):
                 await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
                 assert len(asked) == times
@@ -176,3 +174,23 @@ def test_always_is_asked_once_on_this_connection(era: str, alone: Gateway, fresh
     [left] = Api(alone).get("/api/allow").body["allowed"]
     Api(alone).send("DELETE", f"/api/allow/{left['id']}", None, {})
     assert not (alone.folder / "home" / "allow.json").exists()
+
+
+def test_always_of_a_client_without_a_name_is_for_one_call(alone: Gateway, fresh: Callable[[], str]) -> None:
+    """S6, A5: no other program on the machine runs by the word of this one, and no person is named for it."""
+    tag, asked = fresh(), list[str]()
+
+    async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(params.message)
+        return accept(decision="always", **{"for": "ever"})
+
+    async def twice() -> None:
+        async with Client(alone.url, mode="2026-07-28", elicitation_callback=answer) as client:
+            for times in (1, 2):
+                await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
+                assert len(asked) == times
+
+    asyncio.run(twice())
+    api = Api(alone)
+    assert api.get("/api/allow").body["allowed"] == []
+    assert api.get("/api/calls?limit=1").body["calls"][0]["approved"] == "caller"

@@ -81,6 +81,25 @@ async def test_what_allows_some_arguments_does_not_allow_what_a_hook_makes_of_th
         question = live.call.questions[await asked(live)]
         assert "/etc" in question.message
         await settled(engine, live, says("run"))
-        assert live.call.approved == "user"
+        assert live.call.approved == "caller"
         await settled(engine, engine.submit(ASKS), says("always", scope="tool"))
         assert (await over(engine, engine.submit(ASKS))).call.approved == "allowlist"
+
+
+async def test_always_from_an_anonymous_caller_holds_for_that_call_alone() -> None:
+    """S6, A5: callers without a name are not told apart, so that one would decide for all; the operator may."""
+    anonymous = Submission("tool", Raw(b'{"path": "/"}'), "local", can_ask=True)
+    async with asking() as engine:
+        live = await settled(engine, engine.submit(anonymous), says("always", "local"))
+        assert live.call.end and live.call.end.outcome == "ok" and live.call.approved == "caller"
+        assert engine.policy.entries == [] and await asked(engine.submit(anonymous))
+        await settled(engine, engine.submit(anonymous), says("always", "operator"))
+        assert (await over(engine, engine.submit(anonymous))).call.approved == "allowlist"
+
+
+@pytest.mark.parametrize(("by", "approved"), [("operator", "user"), ("session:1", "caller")])
+async def test_only_the_operators_yes_is_a_users(by: str, approved: str) -> None:
+    """S6, A3: a caller's yes may come from its program alone, and the history says whose it was."""
+    async with asking() as engine:
+        live = await settled(engine, engine.submit(ASKS), says("run", by))
+        assert live.call.approved == approved

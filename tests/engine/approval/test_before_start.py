@@ -17,7 +17,7 @@ from tests.engine.approval.reviewers import ASKS, asked, asking, says, settled, 
 from tests.engine.fake_engine import Bench, engine_of, facts, form, offering, over, works
 
 
-async def test_run_runs_and_the_call_says_that_the_user_approved() -> None:
+async def test_run_runs_and_the_call_says_that_its_caller_approved() -> None:
     """A2, A3: asked before the start, with the call's own arguments."""
     async with asking() as engine:
         live = engine.submit(ASKS)
@@ -25,7 +25,7 @@ async def test_run_runs_and_the_call_says_that_the_user_approved() -> None:
         assert 'Run bench/tool({"path": "/"})?' == question.message and question.to == "caller"
         assert live.call.state is State.QUEUED and live.call.approved == "none"
         await settled(engine, live, says("run"))
-    assert told(live) == ("ok", "") and live.call.approved == "user"
+    assert told(live) == ("ok", "") and live.call.approved == "caller"
     order = [type(entry.fact) for entry in live.backlog]
     assert order.index(Asked) < order.index(Answered) < order.index(Started)
 
@@ -170,7 +170,7 @@ async def test_an_approval_answers_no_question_of_the_tools_own() -> None:
         live = engine.submit(ASKS)
         engine.answer(await asked(live), says("run"))
         await asyncio.sleep(1)
-        assert live.call.open and live.call.approved == "user"
+        assert live.call.open and live.call.approved == "caller"
 
 
 @pytest.mark.parametrize("decision", ["run", "skip", "always"])

@@ -69,7 +69,7 @@ async def test_a_tool_that_became_destructive_while_its_server_was_down_is_asked
         await settled(engine, live, says("run"))
         assert live.call.end and live.call.end.result
         assert b"the newer one" in bytes(live.call.end.result.content)
-        assert live.call.approved == "user" and bench.prepared[-1] == b'{"path": "/"}'
+        assert live.call.approved == "caller" and bench.prepared[-1] == b'{"path": "/"}'
     order = [type(entry.fact) for entry in live.backlog]
     assert order.index(Redefined) < order.index(Asked) < order.index(Started)
 

@@ -146,8 +146,13 @@ def test_a_decline_that_no_person_can_have_made_is_no_answer(
     assert (taken.action, taken.surface) == (action, "host" if action != given else "")
 
 
-@pytest.mark.parametrize(("caller", "where"), [("local", "any client"), ("session:1", "this connection")])
-def test_always_says_for_whom(caller: str, where: str) -> None:
-    """A2, S3: callers who cannot be told apart share what one of them is allowed, and are told so."""
-    form = json.decode(approval_question(TOOL, Raw(b"{}"), "", caller, "why").body)
-    assert where in form["properties"]["decision"]["enumNames"][3]
+def test_always_is_offered_to_callers_who_can_be_told_apart() -> None:
+    """A2, S3, S6: a yes of one anonymous caller is no yes of the others."""
+
+    def offered(caller: str) -> dict[str, str]:
+        form = json.decode(approval_question(TOOL, Raw(b"{}"), "", caller, "why").body)
+        field = form["properties"]["decision"]
+        return dict(zip(field["enum"], field["enumNames"], strict=True))
+
+    assert "this connection" in offered("session:1")["always"]
+    assert list(offered("local")) == ["run", "skip", "reject"]

@@ -68,12 +68,16 @@ async def test_a_modern_caller_is_asked_in_a_round_and_its_retry_runs_it() -> No
         assert asked["method"] == "elicitation/create" and asked["params"]["mode"] == "form"
         assert asked["params"]["message"] == 'Run bench/tool({"path": "/"})?'
         decision = asked["params"]["requestedSchema"]["properties"]["decision"]
-        assert decision["enum"] == ["run", "skip", "reject", "always"]
+        assert decision["enum"] == [
+            "run",
+            "skip",
+            "reject",
+        ]  # the caller has no name to which always could belong
         live = only(gateway)
         assert live.call.started is None
         answered = wanted(arguments=Raw(b'{"path": "/"}'), state=first.state, answers=says("run"))
         assert told(await call_request(gateway, answered)) == "done"
-        assert len(facts(live, Started)) == 1 and live.call.approved == "user"
+        assert len(facts(live, Started)) == 1 and live.call.approved == "caller"
 
 
 @faked

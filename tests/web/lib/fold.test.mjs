@@ -42,6 +42,9 @@ test("how a call came to run is told as the gateway tells it", () => {
   assert.equal(approvalOf(fold("c1", [{ ...OPENED, approval: "ask" }, redefined, started])), "auto");
   assert.equal(approvalOf(fold("c1", [OPENED, { ...redefined, approval: "ask" }])), "none");
   assert.equal(approvalOf(fold("c1", [OPENED, ask, started])), "user");
+  const answered = (by) => ({ type: "answered", at: 3, question: "c1.1", answer: { action: "accept", by } });
+  assert.equal(approvalOf(fold("c1", [OPENED, ask, answered("operator"), started])), "user");
+  assert.equal(approvalOf(fold("c1", [OPENED, ask, answered("local"), started])), "caller");
 });
 
 test("what hinders a call goes when nothing does, and when it starts anew", () => {

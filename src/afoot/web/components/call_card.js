@@ -22,6 +22,7 @@ import { now } from "../lib/time.js";
 const FIRST_CHILDREN = 50; // of one list, shown at first
 const APPROVAL_LABELS = /** @type {Record<string, string>} */ ({
   user: "approved by a person",
+  caller: "approved by its caller",
   allowlist: "on the allowlist",
   auto: "needs no approval",
 });

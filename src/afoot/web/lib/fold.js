@@ -26,7 +26,8 @@ export function callFromView(view) {
       progress === null && message === null
         ? null
         : { at, progress, total, message, ...(view.source && { source: view.source }) },
-    approval: approved === "user" || approved === "none" ? "ask" : approved,
+    approval: ["user", "caller", "none"].includes(approved) ? "ask" : approved,
+    yes: approved === "caller" ? "caller" : "user",
     open: new Map(questions.map((one) => [one.id, { ...one, at: one.asked }])),
   };
 }
@@ -48,9 +49,9 @@ export function addReading(call, { at, progress = null, total = null, message = 
   call.stalled = false;
 }
 
-/** How a call was approved: auto, allowlist, user, or none. @param {Call} call */
-export const approvalOf = ({ approval, started }) =>
-  approval !== "ask" ? approval : started == null ? "none" : "user";
+/** How a call was approved: auto, allowlist, user, caller, or none. @param {Call} call */
+export const approvalOf = ({ approval, started, yes = "user" }) =>
+  approval !== "ask" ? approval : started == null ? "none" : yes;
 
 /**
  * The calls at a gateway behind this one, with those that have changed.
@@ -89,7 +90,11 @@ const APPLY = {
     call.open.set(question.id, { message: "", ...question, at });
     if (question.kind === "approval" && question.key === APPROVAL_KEY) call.approval = "ask";
   },
-  answered: (call, { question }) => void call.open.delete(question),
+  answered(call, { question, answer }) {
+    const isApproval = call.open.get(question)?.key === APPROVAL_KEY;
+    if (isApproval && answer?.action === "accept") call.yes = answer.by === "operator" ? "user" : "caller";
+    call.open.delete(question);
+  },
   cancel_requested: (call, { by, reason }) => void Object.assign(call, { state: "cancelling", cancel: { by, reason } }),
   finished(call, { at, outcome, failure = null }) {
     Object.assign(call, { ...NOT_RUNNING, state: "finished", outcome, failure, finished: at, detached: false });
