@@ -105,3 +105,48 @@ def test_a_list_that_cannot_be_read_is_named_and_not_overwritten(folder: Path, t
     with pytest.raises(CallerError, match=r"list\.json"):
         kept.write([])
     assert (folder / "list.json").read_text(errors="surrogateescape") == text
+
+
+@pytest.mark.parametrize("text", ["zz", "ab" * 31, "\u00e4" * 64, "ab" * 33])
+@pytest.mark.parametrize("name", ["key", "link.key"])
+def test_a_broken_key_says_which_file_and_what_to_do(folder: Path, name: str, text: str) -> None:
+    """S6: one line, also for a file that was restored in part."""
+    folder.mkdir()
+    (folder / name).write_text(text)
+    read = state_folder.sealing_key if name == "key" else state_folder.link_key
+    with pytest.raises(CallerError, match=f"{name} is no key; .*new one"):
+        read()
+
+
+def test_a_secret_that_cannot_be_read_says_why(folder: Path) -> None:
+    """S6: a folder, or bytes that are no text."""
+    (folder / "key").mkdir(parents=True)
+    (folder / "token").write_bytes(b"\xff\xfe" * 40)
+    for read in (state_folder.sealing_key, state_folder.operator_token):
+        with pytest.raises(CallerError, match="move it away"):
+            read()
+
+
+@pytest.mark.parametrize("token", ["secret", "x" * 31, "x" * 40 + "\n" + "y"])
+def test_a_token_that_can_be_guessed_is_refused(folder: Path, token: str) -> None:
+    """S6: the operator's token has 32 characters at least."""
+    folder.mkdir()
+    (folder / "token").write_text(token)
+    with pytest.raises(CallerError, match="at least 32 characters"):
+        state_folder.operator_token()
+
+
+def test_modes_that_a_backup_has_lost_are_restored(folder: Path) -> None:
+    """S6, S1: the folder, its files and the folders in it; a link leads to what is not ours to change."""
+    state_folder.operator_token()
+    (folder / "inner").mkdir()
+    outside = folder.parent / "outside"
+    outside.write_text("x")
+    outside.chmod(0o644)
+    (folder / "link").symlink_to(outside)
+    for one, mode in ((folder, 0o755), (folder / "token", 0o644), (folder / "inner", 0o775)):
+        one.chmod(mode)
+    assert state_folder.exposed_files() == [folder, folder / "inner", folder / "token"]
+    assert state_folder.restore_modes() == [folder, folder / "inner", folder / "token"]
+    assert state_folder.exposed_files() == [] and outside.stat().st_mode & 0o777 == 0o644
+    assert (folder / "token").stat().st_mode & 0o777 == 0o600 and folder.stat().st_mode & 0o777 == 0o700

@@ -6,8 +6,9 @@ Only the owner may read them. `StoredList` is a list in such a file that several
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,6 +18,8 @@ from afoot.config.settings import home
 from afoot.errors import CallerError
 
 KEY_BYTES = 32
+TOKEN_MIN_CHARS = 32
+OTHERS = 0o077  # the bits of a mode for everybody but the owner
 DEMO = "demo"  # the folder in it for the state of `afoot demo`, which mixes with nothing else
 T = TypeVar("T", bound=Struct)
 
@@ -32,30 +35,62 @@ class GatewayAddress(Struct):
 
 
 def sealing_key() -> bytes:
-    """The key that seals the state in requests; made at first use."""
-    return bytes.fromhex(_secret("key", KEY_BYTES))
+    """The key that seals the state in requests; made at first use. Raises CallerError."""
+    return _key("key", "move it away, and a new one is made")
 
 
 def operator_token() -> str:
-    """The operator's token; made at first use."""
-    return _secret("token", 24)
+    """The operator's token; made at first use. Raises CallerError."""
+    found = _secret("token", 24)
+    if len(found) < TOKEN_MIN_CHARS or not (found.isascii() and found.isprintable()):
+        raise CallerError(
+            f"{home() / 'token'}: the operator's token must have at least {TOKEN_MIN_CHARS} characters, all"
+            " printable ASCII; move it away, and a new one is made"
+        )
+    return found
 
 
 def link_key() -> bytes:
     """The key by which extension and gateway know each other; made at first use. Raises CallerError."""
-    try:
-        found = bytes.fromhex(_secret("link.key", KEY_BYTES))
-    except ValueError:
-        found = b""
-    if len(found) != KEY_BYTES:
-        raise CallerError(f"{home() / 'link.key'} is no key; `afoot browser --rotate` makes a new one")
-    return found
+    return _key("link.key", "`afoot browser --rotate` makes a new one")
 
 
 def rotate_link_key() -> bytes:
     """Make another key for the extension; the old one opens nothing any more."""
     write_private(home() / "link.key", secrets.token_hex(KEY_BYTES).encode())
     return link_key()
+
+
+def exposed_files() -> list[Path]:
+    """The state folder and what is in it, as far as others than the owner have rights there.
+
+    A copy or a restored backup may have lost its modes. Links, and files of others, are not ours to change.
+    """
+    folder = home()
+    try:
+        names = [folder, *sorted(folder.iterdir())]
+    except OSError:
+        return []
+    return [one for one in names if _is_exposed(one)]
+
+
+def restore_modes() -> list[Path]:
+    """Take the rights of others away from the state folder and its files; gives those that had some."""
+    changed = list[Path]()
+    for one in exposed_files():
+        with suppress(OSError):
+            one.chmod(one.stat().st_mode & 0o7777 & ~OTHERS)
+            changed.append(one)
+    return changed
+
+
+def _is_exposed(file: Path) -> bool:
+    try:
+        found = file.lstat()
+    except OSError:
+        return False
+    is_ours = found.st_uid == os.geteuid() and (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode))
+    return is_ours and bool(found.st_mode & OTHERS)
 
 
 def announce_gateway(address: GatewayAddress) -> GatewayAddress | None:
@@ -180,12 +215,26 @@ def _lives(address: GatewayAddress) -> bool:
     return not address.born or process_birth(address.pid) == address.born
 
 
+def _key(name: str, fix: str) -> bytes:
+    try:
+        found = bytes.fromhex(_secret(name, KEY_BYTES))
+    except ValueError:
+        found = b""
+    if len(found) != KEY_BYTES:
+        raise CallerError(f"{home() / name} is no key; {fix}")
+    return found
+
+
 def _secret(name: str, size: int) -> str:
     file = home() / name
     try:
         found = file.read_text().strip()
     except FileNotFoundError:
         found = ""
+    except UnicodeDecodeError:
+        raise CallerError(f"{file}: is no text; move it away, and a new one is made") from None
+    except OSError as error:
+        raise CallerError(f"{file}: cannot be read ({error.strerror}); mend it, or move it away") from None
     if not found:
         found = secrets.token_hex(size)
         write_private(file, found.encode())

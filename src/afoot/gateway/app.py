@@ -120,6 +120,7 @@ def _end_threads() -> bool:
 
 
 async def _serve(plan: ServePlan, started: Started) -> None:
+    _guard_secrets()
     wire = await open_stdio(plan.settings.max_body_bytes) if plan.stdio else None
     threading.excepthook = _log_thread_crash
     redact_logs(make_redactor(plan.settings).text)  # until the gateway knows the secrets of its servers
@@ -170,6 +171,16 @@ def _gateway(plan: ServePlan, settings: Settings) -> Gateway:
     gateway.bare = plan.bare
     gateway.recovers = False
     return gateway
+
+
+def _guard_secrets() -> None:
+    """Keep the secrets of this process and of its state folder from other users (S6).
+
+    A core dump would have all of them. The limit can be raised again by a child that wants dumps.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    for file in state_folder.restore_modes():
+        log.warning("%s: other users had rights there; they were taken away", file)
 
 
 def _keep_secrets(state: GatewayState) -> None:

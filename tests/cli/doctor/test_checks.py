@@ -185,6 +185,22 @@ def test_a_state_folder_that_cannot_be_written_is_a_failure(
     assert checks.check_clock().state == "ok"
 
 
+def test_a_state_folder_that_others_may_read_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S6: any file in it, and the folder; and so is a key that is none."""
+    monkeypatch.setenv("AFOOT_HOME", str(tmp_path / "home"))
+    assert checks.check_state_folder().state == "ok"
+    (tmp_path / "home" / "calls.db").touch(0o644)
+    found = checks.check_state_folder()
+    assert found.state == "fail" and "calls.db" in found.text and "chmod" in found.fix
+    (tmp_path / "home" / "calls.db").chmod(0o600)
+    (tmp_path / "home" / "key").touch(0o600)
+    (tmp_path / "home" / "key").write_text("short")
+    found = checks.check_state_folder()
+    assert found.state == "fail" and "key is no key" in found.text and "move it away" in found.fix
+
+
 def test_a_file_that_is_no_store_is_a_failure(tmp_path: Path) -> None:
     """H1: before a gateway finds out."""
     (tmp_path / "calls.db").write_text("this is no database, however long it is" * 100)

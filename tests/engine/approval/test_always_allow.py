@@ -87,7 +87,7 @@ async def test_what_allows_some_arguments_does_not_allow_what_a_hook_makes_of_th
 
 
 async def test_always_from_an_anonymous_caller_holds_for_that_call_alone() -> None:
-    """S6, A5: callers without a name are not told apart, so that one would decide for all; the operator may."""
+    """S6, A5: callers without a name are not told apart: one would decide for all."""
     anonymous = Submission("tool", Raw(b'{"path": "/"}'), "local", can_ask=True)
     async with asking() as engine:
         live = await settled(engine, engine.submit(anonymous), says("always", "local"))

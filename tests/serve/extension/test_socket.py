@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from afoot.config import state_folder
+from afoot.config.settings import home
 from afoot.errors import CallerError
+from afoot.serve.access.peer import PEER
 from afoot.serve.extension.socket import MAX_UNPROVED
 from afoot.wire.extension import LinkHello
 from tests.serve.extension.fake_extension import NONCE, Peer, linked, mac
@@ -30,7 +32,7 @@ async def test_both_sides_prove_themselves_and_then_a_browser_is_there() -> None
         ]  # fmt: skip
         ((what, name, hello),) = listener.heard
         assert (what, name) == ("joined", "work") and isinstance(hello, LinkHello) and hello.profile == "p1"
-        assert links.unproved == 0
+        assert not links.unproved
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ async def test_nothing_but_a_proof_counts_before_the_proof(text: str) -> None:
         peer.raw(text)
         await peer.end()
         assert peer.closed is not None and peer.closed[:2] == (0.0, 4400)
-        assert listener.heard == [] and links.unproved == 0
+        assert listener.heard == [] and not links.unproved
 
 
 @pytest.mark.parametrize("profile", ["", "p" * 65])
@@ -151,6 +153,33 @@ async def test_those_who_prove_nothing_are_bounded_in_number() -> None:
         for peer in peers[:-1]:
             await peer.end()
         await Peer(links).join()
+
+
+@faked
+async def test_one_peer_who_proves_nothing_takes_no_place_of_another() -> None:
+    """S6: another user of the machine keeps no browser of the owner out."""
+    async with site_of(nap) as gateway, linked(gateway) as (links, _):
+        strangers = [Peer(links, state={PEER: "uid:65534"}) for _ in range(MAX_UNPROVED + 1)]
+        await strangers[-1].end()
+        assert strangers[-1].status == 503
+        await Peer(links, state={PEER: "uid:1000"}).join()
+        for peer in strangers[:-1]:
+            await peer.end()
+        assert not links.unproved
+
+
+@faked
+async def test_a_broken_key_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """S6: no traceback, and the browser is told."""
+    async with site_of(nap) as gateway, linked(gateway) as (links, _):
+        key = state_folder.link_key()
+        state_folder.write_private(home() / "link.key", b"restored from nowhere")
+        peer = Peer(links)
+        await peer.prove(key)
+        await peer.end()
+        assert peer.closed is not None and peer.closed[1] == 1011
+    [line] = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert "afoot browser --rotate" in line.getMessage() and line.exc_info is None
 
 
 @faked

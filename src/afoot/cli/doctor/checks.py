@@ -23,7 +23,14 @@ from msgspec import Raw
 
 from afoot.cli.doctor.findings import Finding, fail, ok, warn
 from afoot.config.settings import ConfigError, LoadedSettings, home, load_settings
-from afoot.config.state_folder import running_demo, running_gateway
+from afoot.config.state_folder import (
+    exposed_files,
+    link_key,
+    operator_token,
+    running_demo,
+    running_gateway,
+    sealing_key,
+)
 from afoot.core.ports import Tool, Work
 from afoot.errors import AfootError, StoreError
 from afoot.store.lock import StoreInUse, StoreLock
@@ -122,14 +129,17 @@ def check_state_folder() -> Finding:
             pass
     except OSError as error:
         return fail("state folder", f"{place}: {error.strerror}", "set AFOOT_HOME to a folder of yours")
-    open_files = [
-        name for name in ("token", "key", "link.key", "secrets.json") if _is_readable_by_others(place / name)
-    ]
-    if open_files:
-        names = ", ".join(open_files)
-        return fail(
-            "state folder", f"others may read {names} in {place}", f"chmod 600 {place}/{open_files[0]}"
-        )
+    if exposed := exposed_files():
+        names = ", ".join(str(one.relative_to(place)) if one != place else "the folder" for one in exposed)
+        fix = f"chmod {700 if exposed[0].is_dir() else 600} {exposed[0]}; a gateway does it when it starts"
+        return fail("state folder", f"{place}: others have rights to {names}", fix)
+    for name, read in (("token", operator_token), ("key", sealing_key), ("link.key", link_key)):
+        try:
+            if (place / name).exists():
+                read()
+        except AfootError as error:
+            message, _, fix = str(error).rpartition("; ")
+            return fail("state folder", message, fix)
     return ok("state folder", str(place))
 
 
@@ -312,13 +322,6 @@ def _package_metadata() -> Message:
 def _version_numbers(version: str) -> tuple[int, ...]:
     found = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(map(int, found[0].split("."))) if found else ()
-
-
-def _is_readable_by_others(file: Path) -> bool:
-    try:
-        return bool(file.stat().st_mode & 0o077)
-    except OSError:
-        return False
 
 
 def _roster_findings(roster: "Roster") -> Iterator[Finding]:

@@ -45,16 +45,17 @@ def is_own_user(scope: Mapping[str, Any]) -> bool:
 
     A scope without a peer is not from a socket: somebody in this process made it.
     """
-    return _peer(scope) in OWN_PEERS
+    return peer_name(scope) in OWN_PEERS
 
 
 def is_other_user(scope: Mapping[str, Any]) -> bool:
     """Whether a request comes for certain from a program of another user of this machine."""
-    peer = _peer(scope)
+    peer = peer_name(scope)
     return peer.startswith(_UID) and peer not in OWN_PEERS
 
 
-def _peer(scope: Mapping[str, Any]) -> str:
+def peer_name(scope: Mapping[str, Any]) -> str:
+    """The peer of a request, as `peer_of` named it; empty if it is not from a socket."""
     peer: str = scope.get("state", _NO_STATE).get(PEER, "")
     return peer
 

@@ -6,7 +6,7 @@ A connection runs in one task. Messages are handled as they come; frames to send
 import asyncio
 import logging
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from http import HTTPStatus
@@ -19,6 +19,7 @@ from afoot.errors import AfootError
 from afoot.providers.browser.extension import ExtensionLink, ExtensionLinks
 from afoot.providers.browser.extension_files import ExtensionCopies, is_older, shipped_manifest
 from afoot.serve.access.guard import Denied, Guard
+from afoot.serve.access.peer import peer_name
 from afoot.serve.extension.side_panel import SidePanel
 from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, Message, Receive, Scope, Send
 from afoot.serve.shared import GatewayState
@@ -36,7 +37,7 @@ FRAMES_PER_TURN = 64  # frames that are read before the loop runs anything else
 HELLO_S = 10.0  # a browser may have many tabs to describe
 SILENT_S = 50.0  # a browser sends something every 20 s, so a silent one is dead
 IDLE_CHECK_S = 1.0  # interval at which an old extension is checked for running tools, before its reload
-MAX_UNPROVED = 32
+MAX_UNPROVED = 32  # connections of one peer that have proved nothing; another peer has places of its own
 MAX_PROFILE = 64  # characters of a profile's id
 _PING = extension.write_frame(extension.Ping())
 
@@ -52,7 +53,7 @@ class LinkApp:
         self.lines = lines
         self.browsers = lines.browsers
         self.manifest = shipped_manifest()
-        self.unproved = 0
+        self.unproved: Counter[str] = Counter()  # connections that have proved nothing, by peer
         self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +64,8 @@ class LinkApp:
             return
         await receive()  # websocket.connect
         await send({"type": "websocket.accept", "subprotocol": extension.SUBPROTOCOL})
-        await _LinkSession(self, receive, send, scope.get(WEBSOCKET_PROVED, _nothing)).hold()
+        session = _LinkSession(self, receive, send, scope.get(WEBSOCKET_PROVED, _nothing), peer_name(scope))
+        await session.hold()
 
     def _check(self, scope: Scope) -> None:
         """Check that this request may become a link; raises Denied."""
@@ -74,7 +76,7 @@ class LinkApp:
             raise Denied(426, "/link is for the extension's WebSocket")
         if extension.SUBPROTOCOL not in scope["subprotocols"]:
             raise Denied(400, f"the subprotocol must be {extension.SUBPROTOCOL}")
-        if self.unproved >= MAX_UNPROVED:
+        if self.unproved[peer_name(scope)] >= MAX_UNPROVED:
             raise Denied(503, "too many have connected who have proved nothing")
         if self.gateway.engine.closing is not None:
             raise Denied(503, self.gateway.engine.closing)
@@ -83,9 +85,12 @@ class LinkApp:
 class _LinkSession:
     """One connection: which message must come next, and by when."""
 
-    def __init__(self, links: LinkApp, receive: Receive, send: Send, lift_bounds: Callable[[], None]) -> None:
+    def __init__(
+        self, links: LinkApp, receive: Receive, send: Send, lift_bounds: Callable[[], None], peer: str
+    ) -> None:
         """`lift_bounds` is called when the browser has proved itself: until then little may be sent (S5)."""
         self._links = links
+        self._peer = peer
         self._lift_bounds = lift_bounds
         self._gateway = links.gateway
         self._clock = links.gateway.engine.clock
@@ -102,7 +107,7 @@ class _LinkSession:
     async def hold(self) -> None:
         """Exchange messages until one side closes the connection."""
         socket, stuck_s = self._socket, self._gateway.settings.stuck_s
-        self._links.unproved += 1
+        self._links.unproved[self._peer] += 1
         try:
             socket.put(extension.write_frame(extension.LinkChallenge(self._nonce.hex())))
             socket.listen()
@@ -120,7 +125,11 @@ class _LinkSession:
             log.debug("a frame from a browser could not be read: %s", error)
             if self._line is None:
                 self._socket.close(CLOSE_PROTOCOL, "this is no frame of the link")
-        except Exception:
+        except Exception as error:
+            if self._line is None and isinstance(error, AfootError):
+                log.error("no browser can be let in: %s", error)
+                self._socket.close(CLOSE_FAILED, "the gateway's key cannot be read; its log says why")
+                return
             if self._line is None:
                 raise
             # One page's message must not end the runs of others; and it would be sent again on the next link.
@@ -138,7 +147,7 @@ class _LinkSession:
             self._gateway.count("browsers with another key")
             self._socket.close(CLOSE_WRONG_KEY, "the proof is wrong: this browser has another key")
             return
-        self._links.unproved -= 1
+        self._leave_unproved()
         self._lift_bounds()
         self._key = key
         self._socket.put(
@@ -203,10 +212,17 @@ class _LinkSession:
         wanted = (self._panel.due(), now + IDLE_CHECK_S if self._is_old else None)
         return min([socket.heard + SILENT_S, *(one for one in wanted if one is not None)])
 
+    def _leave_unproved(self) -> None:
+        unproved = self._links.unproved
+        unproved[self._peer] -= 1
+        if not unproved[self._peer]:
+            del unproved[self._peer]
+
     def _clean_up(self) -> None:
         socket = self._socket
         socket.stop_reading()
-        self._links.unproved -= self._next == self._on_proof
+        if self._next == self._on_proof:
+            self._leave_unproved()
         if socket.non_text:
             self._gateway.count("frames of browsers that were no text", socket.non_text)
         self._stack.close()
