@@ -24,7 +24,7 @@ DEMO = "demo"  # the folder in it for the state of `afoot demo`, which mixes wit
 T = TypeVar("T", bound=Struct)
 
 
-class GatewayAddress(Struct):
+class GatewayAddress(Struct, omit_defaults=True):
     """The address of a running gateway, and the operator's token for it."""
 
     mcp: str

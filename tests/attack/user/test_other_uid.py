@@ -13,7 +13,7 @@ from tests.serve.api_client import Api
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
-META: Final = {
+META: Final[dict[str, object]] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "stranger", "version": "1"},

@@ -35,7 +35,7 @@ const IMPOSTORS = {
   "says yes": () => json({}),
   "proves it for another host": (path) => json({ mac: proofOf(path, "127.0.0.1:9") }),
   "repeats an old proof": () => json({ mac: proofOf("/api/proof?nonce=00", "127.0.0.1:23668") }),
-  "fails": () => new Response("", { status: 500 }),
+  fails: () => new Response("", { status: 500 }),
 };
 
 for (const [name, prove] of Object.entries(IMPOSTORS))

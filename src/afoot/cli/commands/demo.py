@@ -83,7 +83,7 @@ class _DemoRun:
         from msgspec.structs import replace
 
         self._tasks += [asyncio.create_task(_repeat_call(gateway.engine, *one)) for one in DEMO_CALLS]
-        address = replace(address, console=login_link(address, gateway))
+        address = replace(address, console=login_link(address, gateway), born="")
         text = json.encode(address).decode() if self._json else welcome_text(address, self._own_command)
         print(text, file=self._out, flush=True)
         if self._opens and not open_in_browser(login_link(address, gateway), 0.0):

@@ -73,7 +73,7 @@ def _on_started(options: ServeOptions, address: "GatewayAddress", gateway: "Gate
     from msgspec.structs import replace
 
     # The link has a one-time code instead of the token: others may see a URL.
-    address = replace(address, console=login_link(address, gateway))
+    address = replace(address, console=login_link(address, gateway), born="")
     print(json.encode(address).decode() if options.json else welcome_text(address, gateway), flush=True)
     if options.open:
         _open_console(login_link(address, gateway))
