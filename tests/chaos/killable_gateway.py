@@ -31,7 +31,7 @@ class Ground:
         }
         if "asking" in names:
             names["asking"]["era"] = "2025-11-25"  # in which a server asks while its tool waits
-        tools = {"far_safe": SAFE, "asking_safe": SAFE, "far_risky": {"approval": "ask"}}
+        tools = {"far/far_safe": SAFE, "asking/asking_safe": SAFE, "far/far_risky": {"approval": "ask"}}
         # Some tools say nothing until they are let go, which may take a busy machine long.
         settings = {"restart_limit": 100, "tools": tools, "retain": {"bytes": 0}, "idle_s": 290}
         self.front = Front(folder, names, settings, own=(TOOLS,))
