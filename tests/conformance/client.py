@@ -25,6 +25,7 @@ from tests.conformance.client_auth import DOCUMENT, LOGINS, admitted
 
 NAME: Final = "suite"
 OPEN_S: Final = 20.0
+LATEST: Final = "2026-07-28"
 # What stands for a value of each kind, where the suite does not say which it wants.
 VALUES: Final[dict[str, object]] = {
     "string": "text", "integer": 3, "number": 4, "boolean": True, "array": [], "object": {}, "null": None,
@@ -55,10 +56,15 @@ async def main(url: str) -> int:
 
 
 def server(url: str, context: dict[str, Any]) -> Server:
-    """The suite's server as a configuration names one; what it wants of OAuth is in the context."""
+    """The suite's server as a configuration names one; what it wants of OAuth is in the context.
+
+    The suite judges each message by the version that it tells. A server of both eras would get the handshake.
+    """
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+    version = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "")
     return Server(
         url=url,
+        era=version if version == LATEST else "auto",
         auth="oauth" if scenario.startswith("auth/") else "",
         client_id=DOCUMENT if scenario == "auth/basic-cimd" else context.get("client_id", ""),
         client_secret=context.get("client_secret", ""),

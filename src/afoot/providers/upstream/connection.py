@@ -470,7 +470,7 @@ class McpConnection:
 async def negotiate(connection: McpConnection, era: str, probe_s: float = PROBE_S) -> None:
     """Agree on a version and learn the server's capabilities; raises Fault, ToolError, RunnerDied."""
     if era == client.VERSION_2026:
-        found = await _discover(connection)
+        found = await _discover_supported(connection)
         if found is None:
             raise ToolError.unavailable(f"server {connection.server_log.server} does not speak {era}")
         _apply_greeting(connection, found, client.VERSION_2026)
@@ -531,22 +531,35 @@ async def _negotiate_over_pipe(connection: McpConnection, probe_s: float) -> Non
             probe.cancel()
 
 
-async def _probe(connection: McpConnection, is_again: bool = False) -> ServerDescription | None:
+async def _probe(connection: McpConnection) -> ServerDescription | None:
     """Ask whether the server speaks 2026-07-28; None for all but a clear yes. Raises if it needs a login."""
     try:
-        return await _discover(connection)
+        return await _discover_supported(connection)
     except Fault as fault:
-        if fault.code != mcp_2026.UNSUPPORTED_VERSION or not isinstance(fault.data, dict):
-            return None
-        supported = {str(version) for version in fault.data.get("supported") or ()}
-        if client.VERSION_2026 in supported and not is_again:
-            return await _probe(connection, is_again=True)
+        supported = _supported_versions(fault)
         if supported and not supported & {*mcp_2025.VERSIONS, client.VERSION_2026}:
             raise
     except ToolError as error:
         if error.category == "auth":
             raise
     return None
+
+
+async def _discover_supported(connection: McpConnection) -> ServerDescription | None:
+    """Ask for 2026-07-28, once more if the server refuses that version and then lists it as supported."""
+    try:
+        return await _discover(connection)
+    except Fault as fault:
+        if client.VERSION_2026 not in _supported_versions(fault):
+            raise
+    return await _discover(connection)
+
+
+def _supported_versions(fault: Fault) -> set[str]:
+    """The versions that a server names when it refuses one."""
+    if fault.code != mcp_2026.UNSUPPORTED_VERSION or not isinstance(fault.data, dict):
+        return set()
+    return {str(version) for version in fault.data.get("supported") or ()}
 
 
 async def _discover(connection: McpConnection) -> ServerDescription | None:
