@@ -46,14 +46,14 @@ def test_a_page_tool_that_is_refused_never_runs(asking: Chain) -> None:
 
 
 def test_a_tool_that_changed_its_definition_asks_again(asking: Chain) -> None:
-    """A4: "always" holds for the definition that was seen."""
+    """A4, S6: what the operator allowed holds for the definition that was seen."""
     bench = asking.open("workshop.html")
     bench.page.evaluate("offer('tea', 'makes tea')")
-    asking.caller.reply = accept(decision="always", **{"for": "ever"})
+    assert asking.api.post("/api/allow", {"tool": bench.tool("tea").name}).status == 201
+    asking.caller.reply = accept(decision="run")
     assert bench.call("tea").value() == "tea"
-    assert bench.call("tea").value() == "tea"
-    assert len(asking.caller.asked) == 1
+    assert asking.caller.asked == []
     bench.page.evaluate("offer('tea', 'sells tea')")
     until(lambda: "sells" in str(bench.tool("tea").description), "the new definition")
     assert bench.call("tea").value() == "tea"
-    assert len(asking.caller.asked) == 2
+    assert len(asking.caller.asked) == 1
