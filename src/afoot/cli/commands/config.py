@@ -50,6 +50,7 @@ SETTING_HELP = {
     "max_body_bytes": "the longest request",
     "max_arguments_bytes": "the longest arguments of a call",
     "max_result_bytes": "the longest result of a call",
+    "max_unread_bytes": "results that one caller has not read yet, in memory; more wait on disk",
     "max_message_chars": "the longest message of a report",
     "max_data_bytes": "the longest data of a report",
     "max_questions": "questions in one call",
