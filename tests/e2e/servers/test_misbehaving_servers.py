@@ -61,6 +61,7 @@ def beside(peer: Peer, work: Callable[[], Awaitable[None]]) -> None:
         seen.append((progress, total, message))
 
     async def all_of_it() -> None:
+        await peer.client.call_tool("kind/echo", {"text": "hello"})  # its server may have to start
         counting = asyncio.create_task(
             peer.client.call_tool("count_up", {"n": 30, "step_s": 0.05}, progress_callback=noted)
         )
