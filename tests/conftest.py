@@ -13,6 +13,9 @@ os.environ.pop("COLUMNS", None)  # whoever runs tests side by side sets it, and 
 TESTS = Path(__file__).parent
 # Folders whose files take long, the longest first; all others are over in a moment.
 LONG = (("conformance", "docs", "chaos"), ("browser", "cli", "e2e"))
+# Folders whose tests start programs and judge them by a clock. Four at a time, a machine with two cores sometimes
+# starves one for longer than it waits. What failed is tried once more, and the summary names it with its trace.
+CLOCKED = ("attack", "chaos", "cli", "conformance", "docs", "e2e", "gateway")
 # Folders of `--quick`: their tests need no browser, no Node and no process of their own.
 QUICK = (
     "bridge",
@@ -45,6 +48,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = [item for item in items if not _is_quick(item)]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if _is_quick(item)]
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in CLOCKED:
+            item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: [item.path.relative_to(TESTS).parts[0] not in folders for folders in LONG])
 
 
