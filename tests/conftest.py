@@ -13,8 +13,8 @@ os.environ.pop("COLUMNS", None)  # whoever runs tests side by side sets it, and 
 TESTS = Path(__file__).parent
 # Folders whose files take long, the longest first; all others are over in a moment.
 LONG = (("conformance", "docs", "chaos"), ("browser", "cli", "e2e"))
-# Folders whose tests start programs and judge them by a clock. Four at a time, a machine with two cores sometimes
-# starves one for longer than it waits. What failed is tried once more, and the summary names it with its trace.
+# Folders whose tests start programs and judge them by a clock. Four at a time, two cores sometimes starve
+# one for longer than it waits. What failed is tried once more, and the summary names it with its trace.
 CLOCKED = ("attack", "chaos", "cli", "conformance", "docs", "e2e", "gateway")
 # Folders of `--quick`: their tests need no browser, no Node and no process of their own.
 QUICK = (

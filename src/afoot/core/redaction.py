@@ -75,9 +75,10 @@ SHAPES = (
 
 Scan = Callable[[Raw], object]
 # The value in `name = value`: quoted, also within JSON that is text itself; or a word, maybe with its scheme.
+# A "…" is no value: it stands for one in texts of ours, such as `Authorization: Bearer …`.
 _SAID = (
     r"\\\"(?:[^\"\\]|\\[^\"])*\\\"|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'"
-    r"|(?:(?:basic|bearer|digest|negotiate|token|apikey)\s+)?[^\s,;&]+"
+    r"|(?:(?:basic|bearer|digest|negotiate|token|apikey)\s+)?+(?!…)[^\s,;&]+"
 )
 _COOKIES = re.compile(r"(?i)((?:set-)?cookie\s*:\s*)[^\r\n\"']+")
 _VALUE = re.compile(_SAID, re.IGNORECASE)

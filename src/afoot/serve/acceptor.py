@@ -49,6 +49,7 @@ class Acceptor:
     def start(self) -> None:
         """Start to accept."""
         if not self._is_closed:
+            self._listener.setblocking(False)
             self._loop.add_reader(self._listener, self._accept)
 
     def close(self) -> None:
