@@ -177,7 +177,7 @@ class ConnectionSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_d
     head_s: float = 10.0  # for the whole head, and before it for the TLS handshake
     body_rate_bytes: int = 1024  # a second, the least; 0: any
     unused_s: float = 5.0  # how long a connection is kept after a response
-    per_peer: int = 512  # connections of one address, on loopback of one user; 0: any number
+    per_peer: int = 2048  # connections of one address, on loopback of one user; 0: any number
 
 
 class Hook(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
