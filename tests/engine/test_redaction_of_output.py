@@ -1,5 +1,6 @@
 """What a tool says of its secrets is kept without them, however it says it."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import partial
@@ -8,14 +9,14 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from afoot.core.facts import Logged
+from afoot.core.facts import Answer, Logged
 from afoot.core.ports import Run
 from afoot.core.redaction import REDACTED_TEXT, Redactor
 from afoot.engine.catalog import EffectiveSettings
 from afoot.engine.engine import Submission
 from afoot.engine.failures import MAX_ERROR_CHARS, MAX_TRACE_CHARS
 from afoot.errors import ToolError
-from tests.engine.fake_engine import engine_of, facts, over
+from tests.engine.fake_engine import engine_of, facts, form, over
 
 ODD = 'say "hünter2"\\n\nto line-two'
 
@@ -150,3 +151,27 @@ async def test_the_log_of_the_gateway_has_nothing_that_a_tool_was_given() -> Non
         f"token={REDACTED_TEXT}",
         f"token={REDACTED_TEXT}",
     ]
+
+
+async def test_a_message_that_repeats_is_searched_again_once_a_secret_was_answered() -> None:
+    """S4, S7: a message that was clean is remembered, but only until there are more secrets."""
+    word = "porcupine sonata"
+    told: list[str] = []
+
+    async def body(run: Run) -> str:
+        for _ in range(2):
+            run.report(1, 2, word)
+            latest = engine[run.id].call.latest
+            told.append("" if latest is None else str(latest.message))
+            if len(told) == 1:
+                await run.ask(form("password", {"type": "object", "properties": {"password": {}}}))
+        return ""
+
+    async with engine_of(body) as engine:
+        live = engine.submit(Submission("tool", Raw(b"{}")))
+        await asyncio.sleep(1)
+        engine.answer(
+            next(iter(live.call.open)), Answer("accept", Raw(json.dumps({"password": word}).encode()))
+        )
+        await over(engine, live)
+    assert told == [word, REDACTED_TEXT]

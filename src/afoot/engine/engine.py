@@ -312,9 +312,8 @@ class Engine:
         facts = decide(call, wish)
         for fact in facts:
             evolve(call, fact)
-            if type(fact) is Finished and live.left_out:
-                live.left_out -= 1  # the newest reading is kept after all
-                self.recorder.sample(live, call.heard)
+            if type(fact) is Finished and call.readings > live.sampled_number:
+                self.recorder.sample(live, call.heard)  # the newest reading is always kept
             self.recorder.fact(Entry(call.id, call.seq, fact), live)
         return facts
 
@@ -778,23 +777,29 @@ class Attempt(Struct, eq=False):
             self.content(Report(progress, total, message))
             return
         live.heard = now
-        if message:
-            redactor = self.engine.redactor
-            is_given = live.arguments is not call.opened.arguments or live.said  # secrets, maybe
-            if is_given or redactor.may_hide(message):
-                message = redactor.prose(message, live.secrets())
+        if message and message != live.clean_message:
+            message = self._redact(message)
         reading = Reading(now, progress, total, message, source)
         note(call, reading)
         if live.readings is not None:
             live.readings.append(reading)
         if now - live.sampled >= SAMPLE_S:
             self.engine.recorder.sample(live, now)
-        else:
-            live.left_out += 1
         for listener in live.watchers:
             listener.on_reading(now)
         if live.parent is not None or live.below is not None:
             self.engine.child_calls.on_report(live, reading)
+
+    def _redact(self, message: str) -> str:
+        """Return a message without secrets; one that has none is not searched again while it repeats."""
+        live, redactor = self.live, self.engine.redactor
+        is_given = live.arguments is not live.call.opened.arguments or live.said  # secrets, maybe
+        if is_given or redactor.may_hide(message):
+            clean = redactor.prose(message, live.secrets())
+            if clean != message:
+                return clean
+        live.clean_message = message
+        return message
 
     def content(self, report: Report) -> None:
         """Record a report that is more than numbers, or that comes too late."""

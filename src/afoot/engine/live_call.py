@@ -88,6 +88,7 @@ class LiveCall(Struct, eq=False):
     given: dict[str, Answer] = {}  # answers that came before their questions
     more: Raw = NOTHING  # fields and `_meta` of its request, as its server gets them
     said: dict[str, Answer] = {}  # by question: answers not kept as they were given (S4), or come late
+    clean_message: str = ""  # the last message in which no secret was found
     orphaned: int = 0  # how many of its questions, the first ones, were asked by attempts that died
     provider: Provider | None = None
     work: Work | None = None
@@ -98,7 +99,7 @@ class LiveCall(Struct, eq=False):
     heard: float = 0.0  # when its tool last gave a sign of life
     due: float = inf  # no clock fires before; later a report counts only once they were looked at
     sampled: float = 0.0  # when a reading was last taken into the history
-    left_out: int = 0  # readings since then
+    sampled_number: int = 0  # how many readings there had been then
     # Of those sampled: seconds on the clock, what was done, of what, and the seconds since the one before.
     points: list[tuple[float, float, float | None, float]] = []
     advance: Reading | None = None  # the newest of those sampled that said more than the one before
@@ -135,6 +136,11 @@ class LiveCall(Struct, eq=False):
                 while size > BACKLOG_BYTES and len(backlog) > 1 and type(backlog[0].fact) is not Finished:
                     size -= fact_bytes(backlog.popleft().fact)
                 self.backlog_bytes = size
+
+    def keep_answer(self, question_id: str, answer: Answer) -> None:
+        """Keep an answer as it was given, beside what the facts hold of it."""
+        self.said[question_id] = answer
+        self.clean_message = ""  # the answer may have secrets that it says
 
     @property
     def advanced(self) -> float | None:

@@ -147,7 +147,7 @@ class Questions:
             kept = replace(checked, more=redactor.value(checked.more))
         self._commit(live, Answered(self._clock.now(), question.id, kept))
         if kept is not checked and redacted_pointers(kept.content) + redacted_pointers(kept.more):
-            live.said[question.id] = checked
+            live.keep_answer(question.id, checked)
             redactor.lend(live.secrets())
         if live.parent is not None:
             self._child_calls.on_answer(live, question.id, checked)
@@ -205,7 +205,8 @@ def questions_open_at(live: LiveCall, had: int) -> list[Question]:
 
 def keep_answer(live: LiveCall, question: Question, given: Answer) -> None:
     """Have an answer ready for when the question is asked again; the first one counts."""
-    live.said.setdefault(question.id, given)
+    if question.id not in live.said:
+        live.keep_answer(question.id, given)
 
 
 def _known_answer(live: LiveCall, key: str) -> Answer | None:

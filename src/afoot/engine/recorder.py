@@ -98,7 +98,8 @@ class Recorder:
         latest = call.latest
         if latest is not None:
             if not is_fact:
-                self._batch.samples.append(Sample(call.id, call.readings, latest, live.left_out))
+                left_out = max(0, call.readings - live.sampled_number - 1)
+                self._batch.samples.append(Sample(call.id, call.readings, latest, left_out))
             if live.advance is None or is_advance(live.advance, latest):
                 live.advance = latest
             is_repeated = bool(points) and latest.progress == points[-1][1]
@@ -115,7 +116,7 @@ class Recorder:
         if is_fact:
             return
         live.sampled = now
-        live.left_out = 0
+        live.sampled_number = call.readings
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)

@@ -51,6 +51,7 @@ async def load_call(engine: Engine, call_id: str) -> LiveCall:
     # Facts alone do not tell how far it came: its readings are in the history only as samples.
     if samples := await engine.journal.samples(call_id):
         note_sample(live.call, samples[-1])
+        live.sampled_number = live.call.readings
     return live
 
 

@@ -583,16 +583,17 @@ class CallRequest:
         self.extra_frames = list[bytes]()
         self._missed += update.gap
         last, token = None, self.tool_call.token
+        plain_token = token if isinstance(token, int | str) and not self._shows_stages else None
         items = update.items if not self.live.call.contents else self._within_data_rate(update.items)
         if self.live.below is not None and self.live.call.end is not None:
             self._tell_last_of_child_calls(items, frames)
         for item in items:
-            if isinstance(item, Reading) and isinstance(token, int | str) and not self._shows_stages:
+            if plain_token is not None and isinstance(item, Reading):
                 # As in `_add_progress`, written out: readings are most of what a call says.
                 meta = None if self._knows_call else FrameMeta(self.live.call.id)
                 meta = meta if self.live.below is None else self._with_child_calls(meta)
                 meta = meta if item.at < self._next_estimate else self._with_estimate(item.at, meta)
-                frames.append(results.progress_notification(token, self.series, item, meta))
+                frames.append(results.progress_notification(plain_token, self.series, item, meta))
                 self._knows_call = True
             elif isinstance(item, Reading):
                 self._add_progress(item, None, frames)
