@@ -117,6 +117,13 @@ class Http:
         )
         return self.take()
 
+    def end_session(self) -> None:
+        """End the session, as a client does that leaves."""
+        headers = {key: value for key, value in self._headers(b"").items() if value is not None}
+        self._connection.request("DELETE", self._path, headers=headers)
+        self.take().read()
+        self.session = None
+
     def shake_hands(self, capabilities: Mapping[str, Any] | None = None) -> None:
         """Begin a session of the handshake era; what follows belongs to it."""
         response = self.post(
