@@ -226,6 +226,26 @@ def test_a_history_that_cannot_be_written_is_told_and_watchers_still_see_everyth
             assert len(recorder.facts) == len(set(recorder.facts))
 
 
+def test_a_watcher_that_comes_back_while_the_history_cannot_be_written_begins_anew(tmp_path: Path) -> None:
+    """H2: facts that only memory has stand behind no position; one who resumes there would miss them."""
+    with serving(tmp_path) as gateway:
+        api = Api(gateway)
+        with Recorder(api, "/api/events") as before:
+            until(lambda: before.events, "a snapshot")
+            recorded = api.start("add", a=1, b=1)
+            until(lambda: "released" in before.kinds(recorded), "a recorded call")
+        blocker = _block(gateway)
+        call = api.start("linger", tag=uuid4().hex)
+        until(lambda: api.get("/healthz").body["status"] == "degraded", "degraded")
+        with Recorder(api, "/api/events", last_event_id=before.last) as during:
+            until(lambda: len(during.events) > 1, "its beginning")
+            assert [event.event for event in during.events[:2]] == ["reset", "snapshot"]
+            api.post(f"/api/calls/{call}/cancel", {})
+            until(lambda: "released" in during.kinds(call), "its end, unrecorded")
+        blocker.rollback()
+        blocker.close()
+
+
 def _block(gateway: Gateway) -> sqlite3.Connection:
     """Hold the store as another program might."""
     blocker = sqlite3.connect(gateway.store, isolation_level=None)

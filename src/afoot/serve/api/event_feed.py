@@ -157,6 +157,10 @@ class _Feed:
         epoch, _, text = last.rpartition(":")
         if epoch != journal.epoch or not (text.isdecimal() and text.isascii()):
             return f"{last!r} is no place in this history" if last else "new"
+        if self._engine.recorder.degraded is not None:
+            # Facts that wait in memory have no position yet. Those from before this moment would come after
+            # later facts of their calls, and be taken for old.
+            return "the history cannot be written: its newest facts have no place in it"
         pos = int(text)
         if pos > journal.position or journal.position - pos > MAX_QUEUED_FACTS:
             return f"{last!r} is no longer kept"
