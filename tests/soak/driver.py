@@ -61,9 +61,9 @@ def plan(seed: int, seconds: float) -> list[Phase]:
     whose figures can be compared. A short soak kills it once.
     """
     dice = random.Random(seed)
-    load_s = min(12.0, max(2.0, seconds / 30))
+    load_s = min(12.0, max(1.0, seconds / 30))
     count = max(len(TROUBLES) + 1, round(seconds / (load_s + 5.0)))
-    kills = {count // 5, count * 3 // 5} if count > 20 else {count // 5}
+    kills = {count // 5, count * 3 // 5} if count >= 20 else {count // 5}
     names = list[str]()
     deck = list[str]()
     for number in range(count):

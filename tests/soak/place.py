@@ -28,6 +28,7 @@ SETTINGS: Final[dict[str, object]] = {
     "answer_s": 5,
     "cancel_grace_s": 1,
     "queue_limit_s": 30,
+    "start_limit_s": 20,
     "sse_after_s": 1,
     "keepalive_s": 2,
     "stuck_s": 3,
@@ -71,6 +72,13 @@ class SoakGateway(Front):
             "PYTHONPATH": os.pathsep.join(filter(None, [str(CLOCK), os.environ.get("PYTHONPATH", "")])),
             WORD: str(self.folder),
         }
+
+    def start(self) -> None:
+        """Start it, and read what its tools print: a pipe that nobody reads would hold up the gateway."""
+        super().start()
+        assert self.process.stdout is not None
+        copy = os.dup(self.process.stdout.fileno())
+        threading.Thread(target=_drain, args=(copy,), daemon=True).start()
 
     def marks(self, tag: str) -> list[str]:
         """The marks of a tag."""
@@ -139,6 +147,11 @@ class Place:
         self.stop_remote()
         self.start_remote()
 
+    def revive_remote(self) -> None:
+        """Start the server on HTTP again if it was killed."""
+        if self._remote is not None and self._remote.poll() is not None:
+            self.start_remote()
+
     def stop_remote(self) -> None:
         """Kill the server on HTTP, if it runs."""
         if self._remote is not None:
@@ -196,6 +209,13 @@ class Place:
         for pid in marked(f"{WORD}={self.folder}"):
             if pid != os.getpid():
                 self.signal(pid, signal.SIGKILL)
+
+
+def _drain(pipe: int) -> None:
+    """Read a pipe to its end."""
+    with os.fdopen(pipe, "rb", buffering=0) as stream:
+        while stream.read(65_536):
+            pass
 
 
 @contextmanager

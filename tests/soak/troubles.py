@@ -56,6 +56,8 @@ class Trouble:
             if pids:
                 self.notes.count("children killed")
                 self.place.signal(self.dice.choice(pids), signal.SIGKILL)
+            self.place.revive_remote()
+        self.place.revive_remote()
 
     def kill_gateway(self) -> None:
         """Kill the gateway once or more, and start the next on the same store."""

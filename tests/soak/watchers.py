@@ -25,7 +25,7 @@ class FeedWatcher:
         self._dice = dice
         self._last_id = ""
         self._seen: dict[str, int] = {}  # by call: its last fact
-        self._loose: dict[str, int] = {}  # by call: the last fact that came without a place to resume at
+        self._unrecorded: dict[str, int] = {}  # by call: the last fact that came from memory alone
         self._connection: HTTPConnection | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -85,22 +85,19 @@ class FeedWatcher:
             self.resets += 1
         elif event.event == "snapshot":
             self._seen = {one["id"]: one["seq"] for one in body["calls"]}
-            self._loose = {}
         elif event.event == "changes":
             for fact in body["facts"]:
-                self._fact(fact, has_place=bool(event.id))
+                self._fact(fact, is_recorded=body["degraded"] is None)
         self._last_id = event.id or self._last_id
-        if event.id:
-            self._loose = {}
 
-    def _fact(self, fact: dict[str, Any], *, has_place: bool) -> None:
+    def _fact(self, fact: dict[str, Any], *, is_recorded: bool) -> None:
         call, seq = str(fact["call"]), int(fact["seq"])
         last = self._seen.get(call, 0)
         self.facts += 1
-        if seq <= last and seq <= self._loose.get(call, 0):
-            return  # while the history cannot be written, facts come without a place, and again later
+        if seq <= min(last, self._unrecorded.get(call, 0)):
+            return  # such facts stand behind no position, so they come again to a watcher that resumes
+        if not is_recorded:
+            self._unrecorded[call] = seq
         if seq != last + 1:
             self.notes.fault(f"watcher: fact {seq} of {call} came after {last}: {str(fact['fact'])[:200]}")
         self._seen[call] = max(seq, last)
-        if not has_place:
-            self._loose[call] = seq
