@@ -36,7 +36,6 @@ MUTE: Final[Message] = {}
 FAILURES: Final = (OSError, HTTPException, ValueError, KeyError, IndexError, AssertionError)
 MOST_ROUNDS: Final = 12
 FLOOD_CONNECTIONS: Final = 60
-MOST_BYTES: Final = 30_000
 Answers = dict[str, Message]
 
 
@@ -48,31 +47,33 @@ class Client:
         self._notes = notes
         self._dice = dice
         self._portal = portal
-        self._actions: dict[Callable[[], None], int] = {
-            self.call_and_follow: 24,
-            self.call_without_token: 8,
-            self.leave: 8,
-            self.call_by_api: 8,
-            self.stream_by_api: 6,
-            self.answer_rounds: 10,
-            self.run_task: 5,
-            self.insist_by_key: 6,
-            self.take_handle: 5,
-            self.use_session: 14,
-            self.use_official_client: 2,
-            self.send_garbage: 5,
-            self.read_slowly: 2,
-            self.flood_connections: 1,
-            self.list_everything: 3,
+        self._actions: dict[str, tuple[Callable[[], None], int]] = {
+            "call and follow": (self.call_and_follow, 24),
+            "call without token": (self.call_without_token, 8),
+            "leave": (self.leave, 8),
+            "call by api": (self.call_by_api, 8),
+            "stream by api": (self.stream_by_api, 6),
+            "answer rounds": (self.answer_rounds, 10),
+            "run task": (self.run_task, 5),
+            "insist by key": (self.insist_by_key, 6),
+            "take handle": (self.take_handle, 5),
+            "use session": (self.use_session, 14),
+            "use official client": (self.use_official_client, 2),
+            "send garbage": (self.send_garbage, 5),
+            "read slowly": (self.read_slowly, 2),
+            "flood connections": (self.flood_connections, 1),
+            "list everything": (self.list_everything, 3),
         }
+        self._names = [*self._actions]
+        self._weights = [weight for _, weight in self._actions.values()]
 
     def run(self, is_over: threading.Event) -> None:
         """Act until the phase is over. A gateway that is killed meanwhile is no fault."""
         while not is_over.is_set():
-            [action] = self._dice.choices([*self._actions], [*self._actions.values()])
-            self._notes.count(action.__name__)
+            [name] = self._dice.choices(self._names, self._weights)
+            self._notes.count(name)
             try:
-                action()
+                self._actions[name][0]()
             except FAILURES:
                 self._notes.count("broken off")
                 is_over.wait(0.05)
@@ -193,7 +194,7 @@ class Client:
             for number in range(self._dice.randint(1, 3)):
                 self._call_in_session(http, second, number)
             if self._dice.random() < 0.97:
-                self._end_session(second)
+                second.end_session()
 
     def use_official_client(self) -> None:
         """Call a tool with the client of the `mcp` package."""
@@ -419,9 +420,6 @@ class Client:
 
     def _post(self, http: Http, message: Message) -> None:
         http.post(message).read()
-
-    def _end_session(self, http: Http) -> None:
-        http.end_session()
 
 
 def filled(schema: Mapping[str, Any], dice: random.Random) -> Message:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from anyio.from_thread import BlockingPortal
@@ -136,10 +137,10 @@ class Soak:
         is_over = threading.Event()
         trouble = Trouble(self._place, notes, self._dice(phase, "trouble"), is_over)
         operator = Trouble(self._place, notes, self._dice(phase, "operator"), is_over)
-        work: list[Callable[[], None]] = [lambda: ALL_TROUBLES[phase.trouble](trouble), operator.answer]
+        work: list[Callable[[], None]] = [partial(ALL_TROUBLES[phase.trouble], trouble), operator.answer]
         for number in range(CLIENTS):
             client = Client(self._place, notes, self._dice(phase, f"client {number}"), self._portal)
-            work.append(lambda client=client: client.run(is_over))
+            work.append(partial(client.run, is_over))
         threads = [threading.Thread(target=self._guarded, args=(one, notes), daemon=True) for one in work]
         for thread in threads:
             thread.start()

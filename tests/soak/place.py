@@ -202,7 +202,7 @@ class Place:
         """End everything that this soak has started; nothing is left of it."""
         self.is_up.clear()
         gateway = self.gateway
-        if gateway._process is not None and gateway.process.poll() is None:
+        if self.lives and gateway.process.poll() is None:
             gateway.process.kill()
             gateway.wait(READY_S)
         self.stop_remote()
