@@ -99,8 +99,16 @@ class Sampler:
             found = self.look(tasks, objects)
             seen += [] if found is None else [found]
             self._is_over.wait(min(0.5, pause_s / 3))
-        lowest = {key: min(asdict(one)[key] for one in seen) for key in asdict(seen[0])}
-        held = Figures(**{**lowest, "at_s": seen[-1].at_s})
+        held = Figures(
+            seen[-1].at_s,
+            seen[-1].life,
+            min(one.rss_mb for one in seen),
+            min(one.fds for one in seen),
+            min(one.threads for one in seen),
+            min(one.children for one in seen),
+            min(one.tasks for one in seen),
+            min(one.objects for one in seen),
+        )
         self.pauses.append(held)
         return held
 
@@ -113,7 +121,7 @@ class Sampler:
             if len(pauses) < FEWEST_PAUSES:
                 continue
             for name, slack in SLACK.items():
-                early, late = plateau([asdict(one)[name] for one in pauses])
+                early, late = plateau([float(asdict(one)[name]) for one in pauses])
                 if late > early * GROWTH + slack:
                     found.append(
                         f"gateway {life}: {name} grew from {early:g} to {late:g} over {len(pauses)} pauses"
