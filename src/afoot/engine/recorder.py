@@ -141,6 +141,10 @@ class Recorder:
         waiting = (*self._slow.entries, *self._ring.entries)
         return [entry for entry in waiting if entry.call == call and entry.seq > after]
 
+    def newest_kept(self) -> dict[str, int]:
+        """By call, the number of its newest fact that only memory has."""
+        return {entry.call: entry.seq for entry in (*self._slow.entries, *self._ring.entries)}
+
     def keyed(self, caller: str, key: str) -> str | None:
         """The newest call that ended with this idempotency key, of those whose end only memory has."""
         for rows in (self._ring.rows, self._slow.rows):

@@ -246,6 +246,24 @@ def test_a_watcher_that_comes_back_while_the_history_cannot_be_written_begins_an
         blocker.close()
 
 
+def test_a_snapshot_is_not_followed_by_facts_from_before_it(tmp_path: Path) -> None:
+    """H2: nor when they are written only later, because the history could not be."""
+    with serving(tmp_path) as gateway:
+        api = Api(gateway)
+        blocker = _block(gateway)
+        over = api.start("add", a=1, b=1)
+        until(lambda: api.get("/healthz").body["status"] == "degraded", "degraded")
+        until(lambda: ended(api, over), "its end, unrecorded")
+        with Recorder(api, "/api/events") as recorder:
+            until(lambda: recorder.events, "a snapshot")
+            blocker.rollback()
+            blocker.close()
+            until(lambda: api.get("/healthz").body["status"] == "ok", "well again")
+            later = api.start("add", a=2, b=2)
+            until(lambda: "released" in recorder.kinds(later), "the next call")
+            assert recorder.kinds(over) == []
+
+
 def _block(gateway: Gateway) -> sqlite3.Connection:
     """Hold the store as another program might."""
     blocker = sqlite3.connect(gateway.store, isolation_level=None)

@@ -174,7 +174,9 @@ class _Feed:
     def _snapshot(self) -> bytes:
         engine = self._engine
         self._pos = engine.journal.position
-        self._sent = {live.call.id: live.call.seq for live in engine.calls()}
+        # Facts that wait in memory are written behind this position later, and are older than this snapshot.
+        self._sent = engine.recorder.newest_kept()
+        self._sent |= {live.call.id: live.call.seq for live in engine.calls()}
         self._numbers = {live.call.id: live.call.readings for live in engine.calls()}
         return framing.event_frame(
             encode_json(_snapshot_now(self._gateway)), "snapshot", f"{engine.journal.epoch}:{self._pos}"
@@ -217,7 +219,7 @@ class _Feed:
             self._engine.recorder.degraded is None
             and len(self._sent) > 2 * len(self._engine.calls()) + FACTS_PER_FRAME
         ):
-            due = {entry.call for entry in (*self._unrecorded, *self.watcher.entries)}
+            due = {entry.call for entry in (*entries, *self.watcher.entries)}
             self._sent = {
                 call: seq for call, seq in self._sent.items() if call in due or call in self._engine
             }
