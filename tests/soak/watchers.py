@@ -98,6 +98,8 @@ class FeedWatcher:
             return  # such facts stand behind no position, so they come again to a watcher that resumes
         if not is_recorded:
             self._unrecorded[call] = seq
-        if seq != last + 1:
+        # A call that had ended before the snapshot may still say something late, or that it was released.
+        is_late = last == 0 and (fact["fact"]["type"] in ("logged", "released") or fact["fact"].get("late"))
+        if seq != last + 1 and not is_late:
             self.notes.fault(f"watcher: fact {seq} of {call} came after {last}: {str(fact['fact'])[:200]}")
         self._seen[call] = max(seq, last)
