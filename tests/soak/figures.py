@@ -20,6 +20,7 @@ PERIOD_S: Final = 1.0
 WARM_UP: Final = 0.2
 GROWTH: Final = 1.1
 FEWEST_PAUSES: Final = 6  # of one gateway, after its warm-up; fewer say nothing of growth
+SHORTEST_S: Final = 90.0  # between these; a younger gateway still loads modules and fills its caches
 # What may come on top of a tenth: a server that was just started again, a page of the heap.
 SLACK: Final[dict[str, float]] = {
     "fds": 4, "threads": 3, "children": 3, "tasks": 4, "objects": 2000, "rss_mb": 3.0,
@@ -118,7 +119,7 @@ class Sampler:
         for life in sorted({one.life for one in self.pauses}):
             pauses = [one for one in self.pauses if one.life == life]
             pauses = pauses[int(len(pauses) * WARM_UP) :]
-            if len(pauses) < FEWEST_PAUSES:
+            if len(pauses) < FEWEST_PAUSES or pauses[-1].at_s - pauses[0].at_s < SHORTEST_S:
                 continue
             for name, slack in SLACK.items():
                 early, late = plateau([float(asdict(one)[name]) for one in pauses])
