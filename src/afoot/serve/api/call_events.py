@@ -16,7 +16,6 @@ from afoot.serve.api.views import ReadingEvent, call_eta, encode_json
 from afoot.serve.mcp.asgi import DisconnectWatch
 from afoot.wire import framing
 
-
 POSITION_DIGITS = 18  # a longer number is none that SQLite can hold
 
 
