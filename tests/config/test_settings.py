@@ -319,3 +319,12 @@ def test_a_home_folder_of_nobody_is_a_path_like_any_other(alone: Path) -> None:
         file.write_text(f'targets = ["{user}/a.py"]\n[servers.a]\ncommand = "x"\ncwd = "{user}/b"\n')
         found = load_settings(file).settings
         assert found.targets[0].startswith(f"{alone}/~") and found.servers["a"].cwd.endswith("/b")
+
+
+@pytest.mark.timeout(20)
+def test_a_line_of_blanks_takes_no_time(alone: Path) -> None:
+    """S8: the line of a wrong setting was searched for in a time that grew with the cube of its length."""
+    file = alone / "afoot.toml"
+    file.write_text(" " * 30_000 + "\nidle_s = 'x'\n")
+    with pytest.raises(ConfigError, match="line 2"):
+        load_settings(file)

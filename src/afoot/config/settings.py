@@ -65,8 +65,7 @@ _SINGLE: dict[
     "isolation": IsolationSettings,
 }
 _MORE_THAN_NOTHING = ("keepalive_s", "notice_s", "stuck_s", "max_attempts")
-_HEADER = re.compile(r"^\s*(\[\[?)(.+?)\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"^\s*([^=#]+?)\s*=")
+_HEADER = re.compile(r"(\[\[?)(.+?)\]\]?\s*(?:#.*)?")
 
 
 class ConfigError(CallerError):
@@ -330,14 +329,15 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
     best: tuple[int, int] | None = None
     table: tuple[str, ...] = ()
     seen: dict[tuple[str, ...], int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        key, equals, _ = line.partition("=")
+        if header := _HEADER.fullmatch(line):
             table = here = _keys(header[2])
             if header[1] == "[[":
                 seen[table] = seen.get(table, -1) + 1
                 table = here = (*table, str(seen[table]))
-        elif key := _KEY.match(line):
-            here = (*table, *_keys(key[1]))
+        elif equals and key and "#" not in key:
+            here = (*table, *_keys(key))
         else:
             continue
         if here and path[: len(here)] == here and (best is None or len(here) > best[0]):

@@ -47,7 +47,7 @@ class EncodedBatch(Struct):
 
 
 def decode_facts(columns: Iterable[FactColumns]) -> list[tuple[int, Entry]]:
-    """Decode rows (pos, call, seq, body) into single facts, each with its own position; raises DecodeError."""
+    """Decode rows (pos, call, seq, body) into single facts, each with its position; raises DecodeError."""
     found = []
     for pos, call, seq, body in columns:
         facts = _decode(_segment_decoder, body)
