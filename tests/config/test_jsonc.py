@@ -80,3 +80,9 @@ def test_every_key_value_and_comma_has_its_place() -> None:
     assert (a.comma, b.comma, again.comma) == (7, 36, None)
     assert root.get("a") == again and root.get("x") is None
     assert parse(text).comments == ((28, 35),)
+
+
+def test_a_number_with_too_many_digits_is_told_with_its_place() -> None:
+    """U2, S8: Python converts no text of over 4300 digits; found by the fuzzer."""
+    with pytest.raises(JsoncError, match="line 2, column 2: "):
+        loads("[\n " + "1" * 5000 + "]")

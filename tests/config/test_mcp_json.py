@@ -266,3 +266,16 @@ def test_an_entry_of_the_wrong_shape_spoils_nobody_else(
     found = read_host_file(file)
     assert list(found.servers) == ["good"]
     assert found.unusable["odd"].startswith(f"{key}: must be")
+
+
+def test_a_value_that_python_cannot_read_is_told(tmp_path: Path) -> None:
+    """U2, S8: nested too deep, or a number without end; found by the fuzzer."""
+    for value in ("[" * 5000 + "]" * 5000, "1" * 5000):
+        assert "config.toml: " in refused(written(tmp_path, f"a = {value}\n", "config.toml"))
+        assert "mcp.json, line 1, column " in refused(written(tmp_path, f'{{"a":{value}}}'))
+
+
+def test_a_home_folder_of_nobody_is_a_path_like_any_other(tmp_path: Path) -> None:
+    """U2, S8: as in a shell; found by the fuzzer."""
+    for user in ("~no-such-user", "~\0"):
+        assert one(tmp_path, {"command": "x", "cwd": f"{user}/b"}).servers["x"].cwd == f"{tmp_path}/{user}/b"

@@ -301,3 +301,30 @@ def test_a_file_that_cannot_be_read_is_named(alone: Path) -> None:
     assert f"config {broken}: " in refused(broken) and "line 1" in refused(broken)
     broken.write_bytes(b"idle_s = '\xff'\n")
     assert f"config {broken}: " in refused(broken)
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "{a=" * 3000 + "1" + "}" * 3000, "1" * 5000])
+def test_a_value_that_python_cannot_read_is_told(alone: Path, value: str) -> None:
+    """S8: nested too deep, or a number without end; found by the fuzzer."""
+    file = alone / "afoot.toml"
+    file.write_text(f"idle_s = 5\ntargets = {value}\n")
+    with pytest.raises(ConfigError, match=r"afoot\.toml: "):
+        load_settings(file)
+
+
+def test_a_home_folder_of_nobody_is_a_path_like_any_other(alone: Path) -> None:
+    """S8: as in a shell; found by the fuzzer."""
+    file = alone / "afoot.toml"
+    for user in ("~no-such-user", r"~\u0000"):
+        file.write_text(f'targets = ["{user}/a.py"]\n[servers.a]\ncommand = "x"\ncwd = "{user}/b"\n')
+        found = load_settings(file).settings
+        assert found.targets[0].startswith(f"{alone}/~") and found.servers["a"].cwd.endswith("/b")
+
+
+@pytest.mark.timeout(20)
+def test_a_line_of_blanks_takes_no_time(alone: Path) -> None:
+    """S8: the line of a wrong setting was searched for in a time that grew with the cube of its length."""
+    file = alone / "afoot.toml"
+    file.write_text(" " * 30_000 + "\nidle_s = 'x'\n")
+    with pytest.raises(ConfigError, match="line 2"):
+        load_settings(file)

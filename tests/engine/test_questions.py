@@ -295,3 +295,24 @@ def test_a_servers_schema_is_neither_fetched_nor_feared(schema: object) -> None:
     """S1, Q2: anything fits a schema that is none; whoever asked has to look."""
     question = Question("c.1", "k", "form", "?", Raw(json.encode(schema)))
     assert check_answer(question, says({"a": 1})).action == "accept"
+
+
+def test_an_answer_with_a_number_out_of_range_is_refused() -> None:
+    """Q2, S8: it is JSON, and nothing here can hold it; found by the fuzzer's rule."""
+    asked = Question("", "k", "form", "m", Raw(json.encode(SCHEMA)))
+    with pytest.raises(ToolError, match="content: "):
+        check_answer(asked, Answer("accept", Raw(b'{"name":1e999}')))
+
+
+def test_anything_fits_a_schema_that_cannot_be_read() -> None:
+    """Q2, S8: a server may ask with a number out of range; its question can be answered all the same."""
+    asked = Question("", "k", "form", "m", Raw(b'{"type":"object","maximum":1e999}'))
+    assert check_answer(asked, says({"name": "x"})).action == "accept"
+
+
+def test_an_answer_that_does_not_fit_is_refused_however_deep_it_is() -> None:
+    """Q2, S8: the library does not describe a deep value, and so every deep answer was taken."""
+    asked = Question("", "k", "form", "m", Raw(json.encode(SCHEMA)))
+    for depth in (1, 300, 900, 5000):
+        with pytest.raises(ToolError, match="content"):
+            check_answer(asked, Answer("accept", Raw(b'{"name":' + b"[" * depth + b"]" * depth + b"}")))

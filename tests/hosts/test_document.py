@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from afoot.hosts.document import afoot_entry, is_ours, own_command_words, path_warnings
+from afoot.hosts.document import HostDocument, afoot_entry, is_ours, own_command_words, path_warnings
 from afoot.hosts.known_hosts import HOSTS
 
 
@@ -62,3 +62,9 @@ def test_a_path_in_a_clone_or_a_temporary_folder_is_doubtful(
     assert "lies in a clone" in path_warnings(str(clone / ".venv" / "bin" / "afoot"))[0]
     assert "temporary" in path_warnings("/tmp/afoot")[0]
     assert "temporary" in path_warnings(str(home / ".cache" / "uv" / "afoot"))[0]
+
+
+def test_a_byte_order_mark_stays_in_a_file_that_has_nothing_else() -> None:
+    """U2, S8: its host wrote it, and may look for it; found by the fuzzer."""
+    added = HostDocument(HOSTS["cursor"], Path("mcp.json"), "\ufeff").insert("afoot", {"command": "x"})
+    assert added.text.startswith("\ufeff{") and added.servers() == {"afoot": {"command": "x"}}

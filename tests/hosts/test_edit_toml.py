@@ -123,3 +123,10 @@ def test_what_cannot_be_done_safely_is_not_done() -> None:
         remove("a = 1\n", KEY, "afoot")
     with pytest.raises(TomlError, match="line 2, column 5"):
         read("a = 1\nb = \n")
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "1" * 5000])
+def test_a_value_that_python_cannot_read_is_told(value: str) -> None:
+    """U2, S8: nested too deep, or a number without end; found by the fuzzer."""
+    with pytest.raises(TomlError):
+        read(f"a = {value}\n")

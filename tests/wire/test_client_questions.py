@@ -1,5 +1,6 @@
 """What a server asks, and what its errors mean."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -105,3 +106,36 @@ def test_an_error_of_an_afoot_behind_us_keeps_its_words() -> None:
     found = (error.message, error.category, error.code, error.retryable, error.retry_after)
     assert found == ("too fast", "rate_limit", "slow", True, 4)
     assert client.reported_tool_error(client_reading.read_result(raw({**result, "isError": False}))) is None
+
+
+def deep(parts: str, frames: int) -> Raw:
+    """Params so deep that they can be read from here, and not from so many frames further down."""
+    depth = 1
+    with pytest.raises(RecursionError):
+        while True:
+            json.decode(parts.replace("…", "[" * depth + "]" * depth))
+            depth += 1
+    depth -= frames // 2
+    return Raw(parts.replace("…", "[" * depth + "]" * depth).encode())
+
+
+def from_deeper(act: Callable[[], object], frames: int) -> object:
+    """Call a function from so many frames further down."""
+    return act() if not frames else from_deeper(act, frames - 1)
+
+
+def test_a_question_that_is_nested_too_deep_is_refused() -> None:
+    """S5: a message that was read can be too deep for the stack on which its parts are read."""
+    wish = InputRequest("elicitation/create", deep('{"message":"m","z":…}', 40))
+    with pytest.raises(Fault, match="nested too deep"):
+        from_deeper(lambda: client.read_question(wish, "k"), 40)
+
+
+def test_content_that_is_nested_too_deep_has_no_text() -> None:
+    """S5: the content itself is passed on as it came."""
+    content = deep('[{"type":"text","text":"a","z":…}]', 40)
+    outcome = client_reading.ReceivedResult(
+        content, meta=client_reading.ReceivedResultMeta(client_reading.ReceivedErrorMeta(message="m"))
+    )
+    assert from_deeper(lambda: client.content_text(content), 40) == ""
+    assert from_deeper(lambda: client.attached_partials(outcome), 40) == []

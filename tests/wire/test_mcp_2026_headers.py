@@ -153,3 +153,10 @@ def test_an_argument_inside_something_that_is_no_object_is_absent() -> None:
     check_param_headers(wanted, b'{"inner":5}', {})
     with pytest.raises(Fault, match="arguments.inner.region"):
         check_param_headers(wanted, b'{"inner":5}', {"mcp-param-region": "eu"})
+
+
+def test_arguments_that_cannot_be_compared_with_headers_are_refused() -> None:
+    """S5: a number out of range is no failure of ours; found by the fuzzer."""
+    with pytest.raises(Fault) as caught:
+        check_param_headers(of(n={"type": "integer", "x-mcp-header": "N"}), b'{"n":1e999}', {})
+    assert caught.value.code == -32602 and caught.value.message.startswith("params.arguments: ")

@@ -115,3 +115,11 @@ def test_arguments_nested_too_deep_are_a_fault() -> None:
     """Bad input: deep nesting is told, not raised."""
     with pytest.raises(Fault, match="nested too deep"):
         request_digest("export", b'{"a":' * 100_000 + b"1" + b"}" * 100_000)
+
+
+def test_arguments_with_a_number_out_of_range_are_refused() -> None:
+    """S5, Q1: it is JSON, and the decoder cannot hold it; found by the fuzzer."""
+    for arguments in (b'{"a":1e999}', b'{"a":' + b"1" * 5000 + b"}"):
+        with pytest.raises(Fault) as caught:
+            request_digest("export", arguments)
+        assert caught.value.code == INVALID_PARAMS and caught.value.message.startswith("params.arguments: ")

@@ -166,5 +166,9 @@ class _Reader:
         found = _ATOM.match(self.text, self.at)
         if found is None:
             raise self.wrong("a value must stand here")
+        try:
+            value: object = json.loads(found[0])
+        except ValueError:
+            raise self.wrong("this number has too many digits") from None
         self.at = found.end()
-        return json.loads(found[0])
+        return value

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from afoot.config import jsonc
+from afoot.config import jsonc, toml
 from afoot.config.settings import ConfigError
-from afoot.config.tables import InvalidSetting, Server, convert_table
+from afoot.config.tables import InvalidSetting, Server, convert_table, expand_home
 
 # The keys under which hosts keep their servers: Claude, Cursor, Windsurf, Gemini; VS Code; Zed; Codex.
 CONTAINERS = (("mcpServers",), ("servers",), ("mcp", "servers"), ("context_servers",), ("mcp_servers",))
@@ -82,13 +82,13 @@ def resolve_cwd(server: Server, path: Path) -> Server:
     """The server with its folder made absolute: it is relative to the file."""
     if not server.cwd or server.cwd.startswith("${"):
         return server
-    return replace(server, cwd=str(path.absolute().parent / Path(server.cwd).expanduser()))
+    return replace(server, cwd=str(path.absolute().parent / expand_home(server.cwd)))
 
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-        parsed = tomllib.loads(text) if path.suffix == ".toml" else jsonc.loads(text)
+        parsed = toml.loads(text) if path.suffix == ".toml" else jsonc.loads(text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", file=path) from None
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from afoot.config import toml
 from afoot.config.tables import (
     BUILT_IN_SERVERS,
     CHOICES,
@@ -29,6 +30,7 @@ from afoot.config.tables import (
     ToolSettings,
     convert_table,
     convert_value,
+    expand_home,
     nearest_hint,
 )
 from afoot.core.redaction import RedactionRules
@@ -63,8 +65,7 @@ _SINGLE: dict[
     "isolation": IsolationSettings,
 }
 _MORE_THAN_NOTHING = ("keepalive_s", "notice_s", "stuck_s", "max_attempts")
-_HEADER = re.compile(r"^\s*(\[\[?)(.+?)\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"^\s*([^=#]+?)\s*=")
+_HEADER = re.compile(r"(\[\[?)(.+?)\]\]?\s*(?:#.*)?")
 
 
 class ConfigError(CallerError):
@@ -211,7 +212,7 @@ def home() -> Path:
 
 def _read(file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return toml.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"config {file} cannot be read: {error.strerror}", file=file) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -224,11 +225,11 @@ def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
 
     def placed(text: str) -> str:
         is_file = text.endswith((".py", ".json", ".jsonc", ".toml")) or ".py:" in text
-        return str(folder / Path(text).expanduser()) if is_file and "://" not in text else text
+        return str(folder / expand_home(text)) if is_file and "://" not in text else text
 
     browser = values.get("browser")
     if isinstance(browser, dict) and isinstance(plugins := browser.get("plugins"), list):
-        browser["plugins"] = [str(folder / Path(one).expanduser()) for one in plugins if isinstance(one, str)]
+        browser["plugins"] = [str(folder / expand_home(one)) for one in plugins if isinstance(one, str)]
     for key in ("targets", "mcp_servers"):
         named = values.get(key)
         if isinstance(named, list):
@@ -240,7 +241,7 @@ def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
     servers = values.get("servers")
     for table in servers.values() if isinstance(servers, dict) else ():
         if isinstance(table, dict) and isinstance(cwd := table.get("cwd"), str) and "${" not in cwd:
-            table["cwd"] = str(folder / Path(cwd).expanduser())
+            table["cwd"] = str(folder / expand_home(cwd))
     return values
 
 
@@ -328,14 +329,15 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
     best: tuple[int, int] | None = None
     table: tuple[str, ...] = ()
     seen: dict[tuple[str, ...], int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        key, equals, _ = line.partition("=")
+        if header := _HEADER.fullmatch(line):
             table = here = _keys(header[2])
             if header[1] == "[[":
                 seen[table] = seen.get(table, -1) + 1
                 table = here = (*table, str(seen[table]))
-        elif key := _KEY.match(line):
-            here = (*table, *_keys(key[1]))
+        elif equals and key and "#" not in key:
+            here = (*table, *_keys(key))
         else:
             continue
         if here and path[: len(here)] == here and (best is None or len(here) > best[0]):
@@ -346,7 +348,7 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
 def _keys(text: str) -> tuple[str, ...]:
     """`servers."my files"` as its parts."""
     try:
-        found: object = tomllib.loads(f"{text} = 0")
+        found: object = toml.loads(f"{text} = 0")
     except tomllib.TOMLDecodeError:
         return ()
     keys: list[str] = []

@@ -3,6 +3,7 @@
 `missing_for_listening` says what `[access]` must hold before a gateway may listen off loopback (S2).
 """
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -331,6 +332,14 @@ def missing_for_listening(host: str, access: AccessSettings, is_known: bool, hos
 def requires_token(host: str, access: AccessSettings, mcp_token: str) -> bool:
     """Whether `/mcp` answers only callers with a valid token."""
     return bool(access.required or mcp_token or access.public_url or host not in LOOPBACK)
+
+
+def expand_home(path: str) -> str:
+    """The path with the home folder for a `~`; of a user who does not exist it stays, as in a shell."""
+    try:
+        return os.path.expanduser(path)
+    except ValueError:  # a character that no name of a user has
+        return path
 
 
 def is_secure_url(url: str) -> bool:

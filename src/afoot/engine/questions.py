@@ -5,10 +5,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 import jsonschema_rs
-from msgspec import Raw, json
+from msgspec import DecodeError, Raw, json
 from msgspec.structs import replace
 
 from afoot.core.call import INSTEAD, Call, State
@@ -169,24 +168,30 @@ def check_answer(question: Question, answer: Answer) -> Answer:
         content = json.decode(answer.content) if answer.content else {}
     except RecursionError:
         raise ToolError.validation("content: nested too deep") from None
-    schema = json.decode(question.body) if question.body else {"type": "object"}
-    if errors := [describe_error(error) for error in schema_errors(schema, content)]:
-        raise ToolError.validation("; ".join(errors))
+    except DecodeError as error:  # JSON all the same: a number that is out of range
+        raise ToolError.validation(f"content: cannot be read: {error}") from None
+    if errors := misfits(question, content):
+        raise ToolError.validation("; ".join(f"{where}: {what}" for where, what in errors))
     return replace(answer, content=answer.content or Raw(b"{}"))
 
 
-def schema_errors(schema: dict[str, Any], content: object) -> list[jsonschema_rs.ValidationError]:
-    """The places where content does not fit; anything fits an invalid schema. Nothing is fetched for one."""
+def misfits(question: Question, content: object) -> list[tuple[str, str]]:
+    """The places where content does not fit the schema of a question, and why.
+
+    Anything fits an invalid schema. Nothing is fetched for one.
+    """
     try:
-        return list(jsonschema_rs.validator_for(schema, offline=True).iter_errors(content))
+        schema = json.decode(question.body) if question.body else {"type": "object"}
+        validator = jsonschema_rs.validator_for(schema, offline=True)
     except Exception:  # a server may ask with any schema, and the library raises many things
         return []
-
-
-def describe_error(error: jsonschema_rs.ValidationError) -> str:
-    """One line for one misfit: where, and what."""
-    where = ".".join(["content", *(str(step) for step in error.instance_path)])
-    return f"{where}: {error.message}"
+    if validator.is_valid(content):
+        return []
+    try:
+        errors = list(validator.iter_errors(content))
+    except ValueError:  # the library describes no value that is nested over 255 deep
+        return [("content", "does not fit, and is nested too deep to say where")]
+    return [(".".join(["content", *map(str, error.instance_path)]), error.message) for error in errors]
 
 
 def questions_open_at(live: LiveCall, had: int) -> list[Question]:

@@ -20,6 +20,7 @@ from afoot.hosts.known_hosts import Host
 
 ENTRY_NAME = "afoot"
 EMPTY_JSON = "{}\n"
+BYTE_ORDER_MARK = "\ufeff"
 
 
 class HostDocument(Struct, frozen=True):
@@ -105,7 +106,9 @@ class HostDocument(Struct, frozen=True):
             raise FileError(f"{self.file}, {error}; left as it is") from None
 
     def _json_text(self) -> str:
-        return self.text if self.text.removeprefix("\ufeff").strip() else EMPTY_JSON
+        if self.text.removeprefix(BYTE_ORDER_MARK).strip():
+            return self.text
+        return BYTE_ORDER_MARK + EMPTY_JSON if self.text.startswith(BYTE_ORDER_MARK) else EMPTY_JSON
 
     def _with_table(self) -> "HostDocument":
         if self.has_table():

@@ -10,6 +10,7 @@ import tomllib
 
 from msgspec import Struct
 
+from afoot.config import toml
 from afoot.hosts.edit_json import EditError, RemovedText
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -36,7 +37,7 @@ class TomlStatement(Struct, frozen=True):
 def read(text: str) -> dict[str, object]:
     """The value of a text; raises TomlError."""
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
+        return toml.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         what, _, where = str(error).rpartition(" (at ")
         place = where.rstrip(")")

@@ -22,7 +22,10 @@ def check_arguments(schema: bytes, arguments: Raw) -> None:
         return
     # Models like to send null for arguments that they leave out; a required one is missing all the same.
     said = {name: value for name, value in given.items() if value is not None}
-    problems = [_problem(error) for error in validator.iter_errors(said)]
+    try:
+        problems = [_problem(error) for error in validator.iter_errors(said)]
+    except ValueError:
+        problems = [schemas.TOO_DEEP]
     if problems:
         raise ToolError.validation(schemas.join_problems(problems))
 

@@ -260,3 +260,9 @@ def _encode_fallback(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def is_deeper(value: object, depth: int) -> bool:
+    """Whether a decoded value is nested over so many levels deep."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth < 0 or any(is_deeper(one, depth - 1) for one in inner)

@@ -5,7 +5,7 @@ together share one body: a segment.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import DecodeError, Raw, Struct, json
 from msgspec.structs import FieldInfo, fields, replace
@@ -21,6 +21,8 @@ LARGE_BATCH = 1024 * 1024  # bytes; nor is a batch with more in total, as after 
 # the last fact, body). In an EncodedBatch the first column is how many facts the segment has.
 FactColumns = tuple[int, str, int, bytes]
 SampleColumns = tuple[str, int, int, bytes]
+
+T = TypeVar("T")
 
 _encode = json.Encoder().encode
 _fact_decoder: json.Decoder[Fact] = json.Decoder(Fact)
@@ -45,18 +47,31 @@ class EncodedBatch(Struct):
 
 
 def decode_facts(columns: Iterable[FactColumns]) -> list[tuple[int, Entry]]:
-    """Decode rows (pos, call, seq, body) into single facts, each with its own position."""
+    """Decode rows (pos, call, seq, body) into single facts, each with its position; raises DecodeError."""
     found = []
     for pos, call, seq, body in columns:
-        facts = _segment_decoder.decode(body)
+        facts = _decode(_segment_decoder, body)
         back = len(facts) - 1  # a segment has the position and the number of its last fact
         found.extend([(pos - back + n, Entry(call, seq - back + n, fact)) for n, fact in enumerate(facts)])
     return found
 
 
 def decode_samples(columns: Iterable[SampleColumns]) -> list[Sample]:
-    """Decode rows (call, number, left_out, body) into samples: the readings that the history keeps."""
-    return [Sample(call, number, _reading_decoder.decode(body), left) for call, number, left, body in columns]
+    """Decode rows (call, number, left_out, body) into samples: the readings that the history keeps.
+
+    Raises DecodeError.
+    """
+    return [
+        Sample(call, number, _decode(_reading_decoder, body), left) for call, number, left, body in columns
+    ]
+
+
+def _decode(decoder: json.Decoder[T], body: bytes) -> T:
+    """The value of a body; raises DecodeError, whatever is wrong with a damaged one."""
+    try:
+        return decoder.decode(body)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(str(error)) from None
 
 
 def fact_conflict(call: str) -> StoreError:

@@ -193,6 +193,8 @@ def read_question(wish: InputRequest, key: str, to: str = "") -> Question:
         asked = _elicit_decoder.decode(wish.params or b"{}")
     except msgspec.ValidationError as error:
         raise Fault(INVALID_PARAMS, validation_message(error, "params")) from None
+    except RecursionError:  # the message was read on another stack, which had more room
+        raise Fault(INVALID_PARAMS, "params: nested too deep") from None
     more = passthrough.unknown_fields(wish.params, _ELICIT_FIELDS)
     if asked.mode == "url":
         return replace(url_question(ElicitationUrl(asked.url, asked.message), key, to), more=more)
@@ -256,7 +258,7 @@ def attached_partials(outcome: ReceivedResult) -> list[Raw]:
         return []
     try:
         return msgspec.json.decode(outcome.content, type=list[Raw])[1:]
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return []
 
 
@@ -266,7 +268,7 @@ def content_text(content: Raw) -> str:
         return "\n".join(
             item.text for item in msgspec.json.decode(content, type=list[_TextItem]) if item.text
         )
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return ""
 
 

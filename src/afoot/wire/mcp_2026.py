@@ -329,6 +329,8 @@ def check_param_headers(wanted: list[ParamHeader], arguments: bytes, headers: Ma
         values = json.decode(arguments)
     except RecursionError:
         raise Fault(INVALID_PARAMS, "params.arguments: nested too deep") from None
+    except msgspec.DecodeError as error:  # JSON all the same: a number that is out of range
+        raise Fault(INVALID_PARAMS, f"params.arguments: cannot be read: {error}") from None
     for mirror in wanted:
         name = f"mcp-param-{mirror.header}"
         _check_param_header(name, headers.get(name.lower()), _argument_at(values, mirror.path), mirror)

@@ -118,11 +118,13 @@ def check_binding(state: RequestState | LookupState, caller: str, digest: str) -
 
 
 def request_digest(tool: str, arguments: bytes) -> str:
-    """The digest of a tool and its arguments, independent of their order and spacing."""
+    """The digest of a tool and its arguments, independent of their order and spacing; raises Fault."""
     try:
         canonical = msgspec.json.encode(msgspec.json.decode(arguments or b"{}"), order="deterministic")
     except RecursionError:
         raise Fault(INVALID_PARAMS, "params.arguments: nested too deep") from None
+    except msgspec.DecodeError as error:  # JSON all the same: a number that is out of range
+        raise Fault(INVALID_PARAMS, f"params.arguments: cannot be read: {error}") from None
     return hashlib.sha256(tool.encode() + b"\0" + canonical).hexdigest()
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from afoot.errors import ToolError
 from afoot.providers.functions.context import Context
-from afoot.providers.functions.signature import Signature, parse_docstring
+from afoot.providers.functions.signature import Signature, _bind_by_schema, parse_docstring
 
 
 class Options(BaseModel):
@@ -280,3 +280,11 @@ def test_a_raw_schema_that_is_none_is_refused_at_once() -> None:
 
     with pytest.raises(TypeError, match="no JSON schema"):
         signature(whole, {"type": "objekt"})
+
+
+@pytest.mark.parametrize("depth", [1, 300, 900])
+def test_arguments_that_do_not_fit_a_given_schema_are_refused_however_deep_they_are(depth: int) -> None:
+    """E4, S8: the library does not describe a deep value."""
+    bind = _bind_by_schema({"type": "object", "properties": {"a": {"type": "string"}}}, {})
+    with pytest.raises(ToolError, match="arguments"):
+        bind(Raw(b'{"a":' + b"[" * depth + b"]" * depth + b"}"))

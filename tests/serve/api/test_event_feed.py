@@ -269,3 +269,11 @@ def _block(gateway: Gateway) -> sqlite3.Connection:
     blocker = sqlite3.connect(gateway.store, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     return blocker
+
+
+def test_a_position_that_is_no_position_is_refused(api: Api) -> None:
+    """H2, S8: a number that no history has, or that Python does not read; found by the fuzzer."""
+    call = api.start("ask_name", tag=f"mark-{uuid4().hex}")
+    for number in ("9" * 5000, "9" * 20):
+        answer = api.get(f"/api/calls/{call}/events?after={number}&follow=no")
+        assert answer.status == 422, (number[:30], answer.status)

@@ -67,3 +67,15 @@ def test_a_question_is_removed_when_its_call_ends(api: Api) -> None:
     unknown = api.post(f"/api/questions/{call}.7/answer", {})
     assert unknown.status == 404 and question["id"] in unknown.error["nearest"]
     assert api.post("/api/questions/nobody.1/answer", {}).status == 404
+
+
+def test_an_answer_that_cannot_be_read_is_refused(api: Api) -> None:
+    """Q4, S8: nested too deep, or a number out of range; found by the fuzzer's rule."""
+    for content in (b"[" * 900 + b"]" * 900, b"1e999"):
+        call, question = ask(api)
+        body = b'{"content":{"name":' + content + b"}}"
+        answer = api.send(
+            "POST", f"/api/questions/{question['id']}/answer", body, {"content-type": "application/json"}
+        )
+        assert answer.status in (400, 422), answer.status
+        api.post(f"/api/calls/{call}/cancel", {})

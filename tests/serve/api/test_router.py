@@ -268,3 +268,10 @@ def test_a_listing_is_quick_while_a_call_blocks_nothing(api: Api) -> None:
         assert api.get("/api/calls?limit=10").status == 200
     assert time.monotonic() - began < 5
     api.post(f"/api/calls/{call}/cancel", {})
+
+
+def test_a_body_that_is_no_utf_8_is_refused(api: Api) -> None:
+    """S5, S8: parts that are passed on undecoded came back to every watcher; found by the fuzzer."""
+    body = b'{"tool":"ask_name","arguments":{"tag":"\xff"}}'
+    answer = api.send("POST", "/api/calls", body, {"content-type": "application/json"})
+    assert answer.status == 400 and "not JSON" in answer.error["message"]

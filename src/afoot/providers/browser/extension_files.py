@@ -163,7 +163,7 @@ def link_url(url: str) -> str:
 
 def _absolute(folder: Path) -> Path:
     """The absolute path of a folder. Links in it are resolved, except the folder's own name."""
-    whole = Path(os.path.abspath(folder.expanduser()))
+    whole = Path(os.path.abspath(os.path.expanduser(folder)))
     return whole.parent.resolve() / whole.name
 
 

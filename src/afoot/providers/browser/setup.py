@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from afoot.config.settings import Settings, home
+from afoot.config.tables import expand_home
 from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import CallerError
@@ -73,7 +74,7 @@ class BrowserSetup:
 
 def is_plugin_folder(target: object) -> bool:
     """Whether a target is a plugin's folder."""
-    return isinstance(target, str | Path) and (Path(target).expanduser() / MANIFEST).is_file()
+    return isinstance(target, str | Path) and (Path(expand_home(str(target))) / MANIFEST).is_file()
 
 
 def is_browser_configured(settings: Settings) -> bool:
@@ -89,4 +90,4 @@ def is_browser_configured(settings: Settings) -> bool:
 def _folders(settings: Settings, targets: Sequence[object]) -> list[Path]:
     """The folders of all plugins, first those in the settings."""
     named = (*settings.browser.plugins, *(str(target) for target in targets if is_plugin_folder(target)))
-    return [Path(one).expanduser() for one in named]
+    return [Path(expand_home(one)) for one in named]

@@ -23,7 +23,7 @@ from afoot.core.ports import Tool
 from afoot.errors import CallerError, ToolError
 from afoot.providers.arguments import check_arguments
 from afoot.providers.browser.plugin import Plugin
-from afoot.providers.content import clean_line, clean_text
+from afoot.providers.content import clean_line, clean_text, is_deeper
 from afoot.wire.page import PageContext, PageTool
 
 log = logging.getLogger("afoot.browser")
@@ -180,16 +180,11 @@ def _object_schema(schema: Raw, what: str) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict) or found.get("type", "object") != "object":
         raise ValueError(f"its {what} is not that of an object")
-    if _is_deeper(found, SCHEMA_DEPTH):
+    if is_deeper(found, SCHEMA_DEPTH):
         raise ValueError(f"its {what} is nested over {SCHEMA_DEPTH} deep")
     if not isinstance(found.get("properties", {}), dict):
         raise ValueError(f"the properties of its {what} are no object")
     return found
-
-
-def _is_deeper(value: object, depth: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return depth < 0 or any(_is_deeper(one, depth - 1) for one in inner)
 
 
 def _hints(annotations: Raw) -> dict[str, bool]:

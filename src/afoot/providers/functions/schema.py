@@ -17,6 +17,8 @@ from pydantic_core import ErrorDetails
 
 Schema = dict[str, Any]
 MAX_PROBLEMS = 10
+# jsonschema_rs finds every misfit, but describes no value that is nested over 255 deep: it raises ValueError.
+TOO_DEEP = "arguments: do not fit, and are nested too deep to say where"
 
 
 class LeanJsonSchema(GenerateJsonSchema):

@@ -217,7 +217,10 @@ def _bind_by_schema(
 
     def bind(arguments: Raw) -> BoundArguments:
         given = _decode_arguments(bytes(arguments) or b"{}")
-        problems = [_describe_error(error) for error in validator.iter_errors(given)]
+        try:
+            problems = [_describe_error(error) for error in validator.iter_errors(given)]
+        except ValueError:
+            problems = [schemas.TOO_DEEP]
         if not whole and not takes_rest:
             problems += [
                 schemas.unknown_argument("arguments", key, parameters)

@@ -19,7 +19,7 @@ from afoot.config.settings import Server
 from afoot.core.facts import NOTHING, Limits
 from afoot.core.ports import Tool
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.content import clean_line
+from afoot.providers.content import clean_line, is_deeper
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.transport import Request, ServerLog
 from afoot.wire import client_reading, mcp_2026
@@ -30,6 +30,7 @@ MAX_PAGES: Final = 1000  # of one list: a server whose cursors never end must no
 MAX_LIST_BYTES: Final = 8 * 1024 * 1024  # of one list; what a server lists beyond is not offered
 RELISTEN_S: Final = (1.0, 30.0)  # before a stream of notifications that ended is asked for again, doubling
 REFRESH_PAUSE_S: Final = (0.1, 10.0)  # before changed lists are read again; doubling while they keep changing
+MAX_DEPTH: Final = 100  # of an entry: it is decoded again wherever it is listed, on any stack
 APP_SCHEME: Final = "ui://"  # of the pages of MCP Apps
 MAX_REFUSED_SHOWN: Final = 100  # tools of one list that cannot be offered, each in a line
 REFUSED_CHARS: Final = 200
@@ -346,8 +347,13 @@ async def _fetch_pages(connection: McpConnection, method: str, key: str, is_prom
 
 
 def _decode_dicts(items: list[Raw]) -> Items:
-    found: list[Any] = [msgspec.json.decode(item) for item in items]
-    return [item for item in found if isinstance(item, dict)]
+    """The entries that are objects and can be read."""
+    found: Items = []
+    for item in items:
+        with suppress(msgspec.DecodeError, RecursionError):
+            if isinstance(value := msgspec.json.decode(item), dict) and not is_deeper(value, MAX_DEPTH):
+                found.append(value)
+    return found
 
 
 def server_limits(server: Server, limits: Limits) -> Limits:
@@ -374,11 +380,13 @@ def read_tools(
     for raw in definitions:
         try:
             definition = _definition_decoder.decode(raw)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             refuse("bad_tool", str(error))
             continue
         if not definition.name or not definition.name.isprintable():
             refuse("bad_tool", f"{definition.name!r} is no name for a tool")
+        elif problem := _unreadable(raw):
+            refuse("bad_tool", f"{definition.name}: {problem}")
         elif definition.name in found:
             refuse("tool_named_twice", f"{definition.name} stands twice in its list; the first counts")
         elif b"x-mcp-header" in bytes(raw) and mcp_2026.has_invalid_param_headers(raw):
@@ -387,6 +395,17 @@ def read_tools(
         else:
             found[definition.name] = _read_tool(raw, definition, server, limits, server_log.server)
     return found, refused
+
+
+def _unreadable(raw: Raw) -> str:
+    """Why a definition cannot be decoded wherever tools are listed; an empty text if it can."""
+    try:
+        is_deep = is_deeper(msgspec.json.decode(raw), MAX_DEPTH)
+    except msgspec.DecodeError as error:  # JSON all the same: a number that is out of range
+        return f"its definition cannot be read: {error}"
+    except RecursionError:
+        is_deep = True
+    return f"its definition is nested over {MAX_DEPTH} deep" if is_deep else ""
 
 
 def _read_tool(
@@ -417,8 +436,5 @@ def _read_tool(
 
 def _definition_digest(raw: Raw) -> str:
     """Return a digest that the order of keys does not change: servers differ in it from era to era."""
-    try:
-        canonical = msgspec.json.encode(msgspec.json.decode(raw), order="deterministic")
-    except (msgspec.MsgspecError, RecursionError):
-        canonical = bytes(raw)
+    canonical = msgspec.json.encode(msgspec.json.decode(raw), order="deterministic")
     return hashlib.sha256(canonical).hexdigest()

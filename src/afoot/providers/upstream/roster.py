@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 from afoot.config import state_folder
 from afoot.config.mcp_json import read_host_file
 from afoot.config.settings import ConfigError, Settings
-from afoot.config.tables import BUILT_IN_SERVERS, LIMITS, TRANSPORTS, Server, nearest_hint
+from afoot.config.tables import BUILT_IN_SERVERS, LIMITS, TRANSPORTS, Server, expand_home, nearest_hint
 from afoot.errors import CallerError
 from afoot.providers.upstream.offers import ServerLists
 
@@ -75,9 +75,9 @@ def gather_servers(settings: Settings, targets: Sequence[object] = (), *, own_ad
     for target in filter(is_server_target, targets):
         for name, entry in _target_entries(target, roster):
             _add_entry(roster, name, _checked(entry, own_address), tables)
-    for path in map(Path, settings.mcp_servers):
+    for named in settings.mcp_servers:
         try:
-            found = list(_file_entries(path.expanduser(), roster))
+            found = list(_file_entries(Path(expand_home(named)), roster))
         except ConfigError as error:
             roster.problems.append(str(error))
             continue

@@ -16,6 +16,8 @@ from afoot.serve.api.views import ReadingEvent, call_eta, encode_json
 from afoot.serve.mcp.asgi import DisconnectWatch
 from afoot.wire import framing
 
+POSITION_DIGITS = 18  # a longer number is none that SQLite can hold
+
 
 class FollowOptions(Struct, frozen=True):
     """The position to begin at, and whether to wait for new events.
@@ -36,11 +38,16 @@ def read_options(request: ApiRequest) -> FollowOptions:
     live = given.get("follow", "yes") == "yes"
     last = request.header(b"last-event-id") or given.get("after", "")
     epoch, _, seq = last.rpartition(":")
-    if seq and not (seq.isdecimal() and seq.isascii()):
+    if seq and not is_position(seq):
         raise ApiError(422, "after: must be the id of an event, or a number of a fact", fields=["after"])
     if epoch and epoch != request.gateway.engine.journal.epoch:
         return FollowOptions(0, live, f"epoch {epoch} is not this history's")
     return FollowOptions(int(seq or 0), live)
+
+
+def is_position(text: str) -> bool:
+    """Whether a text is the number of a fact, or a position in the history."""
+    return text.isdecimal() and text.isascii() and len(text) <= POSITION_DIGITS
 
 
 async def stream_events(request: ApiRequest, live: LiveCall, want: FollowOptions) -> None:

@@ -16,6 +16,7 @@ from afoot.engine.followers import MAX_QUEUED_FACTS, Wakeup, Watcher
 from afoot.engine.live_call import SAMPLE_S, LiveCall
 from afoot.errors import StoreError
 from afoot.observe.eta import Eta
+from afoot.serve.api.call_events import is_position
 from afoot.serve.api.request import ApiRequest
 from afoot.serve.api.views import (
     NO_FORECAST,
@@ -155,7 +156,7 @@ class _Feed:
     async def _cannot_resume(self, last: str) -> str | None:
         journal = self._engine.journal
         epoch, _, text = last.rpartition(":")
-        if epoch != journal.epoch or not (text.isdecimal() and text.isascii()):
+        if epoch != journal.epoch or not is_position(text):
             return f"{last!r} is no place in this history" if last else "new"
         if self._engine.recorder.degraded is not None:
             # Facts that wait in memory have no position yet. Those from before this moment would come after

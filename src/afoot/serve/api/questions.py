@@ -1,7 +1,6 @@
 """Open questions over the operator's API: listed, and answered from any surface (Q4)."""
 
-import jsonschema_rs
-from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, json
 from msgspec.structs import replace
 
 from afoot.core.call import Call
@@ -9,7 +8,7 @@ from afoot.core.facts import NOTHING, Answer, Question
 from afoot.engine import approval
 from afoot.engine.engine import Engine
 from afoot.engine.live_call import LiveCall
-from afoot.engine.questions import ACTIONS, ENGINE
+from afoot.engine.questions import ACTIONS, ENGINE, misfits
 from afoot.errors import AlreadyAnswered, ToolError, UnknownName
 from afoot.serve.access.principal import ADMIN
 from afoot.serve.api.calls import visible_call
@@ -91,12 +90,12 @@ def field_errors(asked: Question, content: Raw) -> list[dict[str, str]]:
     """The fields that do not fit, and why."""
     if asked.kind == approval.KIND:
         return _approval_errors(content)
-    schema = json.decode(asked.body) if asked.body else {"type": "object"}
-    validator = jsonschema_rs.validator_for(schema, offline=True)
-    errors = validator.iter_errors(json.decode(content) if content else {})
+    try:
+        errors = misfits(asked, json.decode(content) if content else {})
+    except (DecodeError, RecursionError):
+        return []  # the message of the error says it
     return [
-        {"field": ".".join(str(step) for step in error.instance_path), "message": error.message}
-        for error in errors
+        {"field": where.removeprefix("content").removeprefix("."), "message": what} for where, what in errors
     ]
 
 

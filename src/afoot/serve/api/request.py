@@ -76,6 +76,8 @@ class ApiRequest(Struct, frozen=True):
         if self.reply.denied:
             raise ConnectionResetError  # its token ended before the body was complete
         try:
+            if not data.isascii():
+                str(data, "utf-8")  # the decoder does not check what it leaves undecoded
             return msgspec.json.decode(data or b"{}", type=kind)
         except msgspec.ValidationError as error:
             message = validation_message(error, "body")
