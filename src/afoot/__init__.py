@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from afoot.gateway import Gateway
     from afoot.providers.content import Content, Partial
     from afoot.providers.content import ToolResult as Result
+    from afoot.providers.functions.app import App
     from afoot.providers.functions.context import Context
     from afoot.providers.functions.progress.downloads import download, track_bytes
     from afoot.providers.functions.progress.subprocesses import run
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AfootError",
+    "App",
     "CallerError",
     "Content",
     "Context",
@@ -35,6 +37,7 @@ __all__ = [
 # Found when first used: a client command needs none of them, and importing them all takes half a second.
 _WHERE = {
     "AfootError": ("afoot.errors", "AfootError"),
+    "App": ("afoot.providers.functions.app", "App"),
     "CallerError": ("afoot.errors", "CallerError"),
     "Content": ("afoot.providers.content", "Content"),
     "Context": ("afoot.providers.functions.context", "Context"),

@@ -310,6 +310,5 @@ def _functions(target: Target) -> list[Callable[..., Any]]:
     if callable(target):
         return [target]
     name = str(target)
-    if isinstance(target, Path) or name.endswith(".py"):
-        return load_file(name)
-    return load_module(name)
+    is_file = isinstance(target, Path) or name.endswith(".py")
+    return (load_file(name) if is_file else load_module(name)).tools
