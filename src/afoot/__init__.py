@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from afoot.providers.content import Content, Partial
     from afoot.providers.content import ToolResult as Result
     from afoot.providers.functions.app import App
-    from afoot.providers.functions.context import Context
+    from afoot.providers.functions.context import Caller, Context
     from afoot.providers.functions.progress.downloads import download, track_bytes
     from afoot.providers.functions.progress.subprocesses import run
     from afoot.providers.functions.reporting import report
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AfootError",
     "App",
+    "Caller",
     "CallerError",
     "Content",
     "Context",
@@ -38,6 +39,7 @@ __all__ = [
 _WHERE = {
     "AfootError": ("afoot.errors", "AfootError"),
     "App": ("afoot.providers.functions.app", "App"),
+    "Caller": ("afoot.providers.functions.context", "Caller"),
     "CallerError": ("afoot.errors", "CallerError"),
     "Content": ("afoot.providers.content", "Content"),
     "Context": ("afoot.providers.functions.context", "Context"),

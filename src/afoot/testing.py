@@ -26,10 +26,10 @@ from afoot.core.facts import Answer, Asked, Fact, Failure, Finished, Logged, Que
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall
-from afoot.gateway import MEMORY, Gateway
+from afoot.gateway import MEMORY, OWN_CALLER, Gateway
 from afoot.providers.content import Partial
 from afoot.providers.functions import output_capture
-from afoot.providers.functions.context import Context
+from afoot.providers.functions.context import Caller, Context, origin_of
 from afoot.providers.functions.options import ToolOptions
 from afoot.providers.functions.tool import tool
 
@@ -97,6 +97,8 @@ class Trial(Struct, frozen=True):
     answers: Mapping[str, object] = {}
     cancel_after: float | None = None
     settings: Mapping[str, object] = {}
+    caller: Caller = OWN_CALLER
+    headers: Mapping[str, str] = {}
 
     async def run(self) -> Outcome:
         """Run it in a gateway in memory, to the end of its work."""
@@ -106,7 +108,9 @@ class Trial(Struct, frozen=True):
             name = gateway.tools()[0].name
             arguments = json.encode(self.arguments)
             answers = {key: _answer(given) for key, given in self.answers.items()}
-            live = engine.submit(Submission(name, Raw(arguments), answers=answers))
+            origin = origin_of(self.caller, self.headers, engine.redactor)
+            submission = Submission(name, Raw(arguments), self.caller.id, answers=answers, origin=origin)
+            live = engine.submit(submission)
             clock = asyncio.get_running_loop()
             if isinstance(clock, FakeClock):  # a thread that waits for an answer is not at work
                 clock.is_busy = lambda thread: (
@@ -127,15 +131,19 @@ def try_tool(
     answers: Mapping[str, object] | None = None,
     cancel_after: float | None = None,
     settings: Mapping[str, object] | None = None,
+    caller: Caller = OWN_CALLER,
+    headers: Mapping[str, str] | None = None,
     **arguments: object,
 ) -> Outcome:
     """Call a tool in a gateway in memory, on the fake clock, and tell how it went.
 
     `answers` are by the question's key ("q1", "q2", … unless the tool names it): content to accept, "decline"
     or "cancel"; a question without one waits for the answer limit. `cancel_after`: seconds. `settings`: as in
-    afoot.toml, such as `{"idle_s": 5}`. For a tool with parameters of these names use `run(Trial(…).run())`.
+    afoot.toml, such as `{"idle_s": 5}`. `caller` and `headers`: as the tool sees them. For a
+    tool with parameters of these names use `run(Trial(…).run())`.
     """
-    return run(Trial(tool, arguments, answers or {}, cancel_after, settings or {}).run())
+    trial = Trial(tool, arguments, answers or {}, cancel_after, settings or {}, caller, headers or {})
+    return run(trial.run())
 
 
 def scripted(*steps: tuple[Any, ...], **options: Unpack[ToolOptions]) -> Callable[..., AsyncIterator[Any]]:

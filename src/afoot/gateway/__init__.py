@@ -26,6 +26,7 @@ from afoot.errors import CallerError
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
+from afoot.providers.functions.context import Caller, origin_of
 from afoot.providers.functions.loading import load_file, load_module
 from afoot.providers.functions.options import FunctionSettings as FunctionSettings
 from afoot.providers.functions.tool import FunctionProvider
@@ -43,6 +44,7 @@ from afoot.wire.resources import Lookup
 from afoot.wire.results import Capabilities
 
 MEMORY = ":memory:"
+OWN_CALLER = Caller(is_owner=True)
 HISTORY_CALLS = 1000  # of the history, which tell which tools report and how long they take
 # Settings that are read once, when a gateway starts.
 FIXED_SETTINGS = (
@@ -156,10 +158,25 @@ class Gateway:
         """The tools on offer."""
         return list(self.engine.catalog)
 
-    def submit(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> str:
-        """Start a call and return its id; raises UnknownName, Refused. Options: idle_s, ceiling_s, caller."""
+    def submit(
+        self,
+        tool: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        caller: str | Caller = OWN_CALLER,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> str:
+        """Start a call and return its id; raises UnknownName, Refused, MissingScope.
+
+        `caller` and `headers` are what the tool sees in its context; a caller that is text needs no scopes.
+        Options: idle_s, ceiling_s.
+        """
         encoded = Raw(json.encode(dict(arguments or {})))
-        return self.engine.submit(Submission(tool, encoded, **options)).call.id
+        who = caller if isinstance(caller, Caller) else Caller(caller, is_owner=True)
+        origin = origin_of(who, headers or {}, self.engine.redactor)
+        submission = Submission(tool, encoded, who.id, origin=origin, **options)
+        return self.engine.submit(submission).call.id
 
     async def follow(self, call_id: str, hz: float | None = None) -> AsyncIterator[Fact | Reading]:
         """The facts and readings of a call from its beginning to its end."""

@@ -150,6 +150,7 @@ class FunctionTool:
             destructive=options.get("destructive", False),
             lifecycle=options.get("lifecycle", settings.lifecycle),
             requires=options.get("requires", {}),
+            scopes=tuple(options.get("scopes", ())),
             digest=hashlib.sha256(definition).hexdigest(),
             task=options.get("task", ""),
             on_disconnect=options.get("on_disconnect", "cancel"),

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
+from afoot.core.ports import CallOrigin
 from afoot.errors import ToolError
 
 MAGIC: Final = b"\xaf\x00\x1f\xfa"  # nothing that a program prints looks like it
@@ -154,6 +155,7 @@ class RunCall(IpcMessage, frozen=True, tag="begin"):
     resumed_from: Raw = NOTHING
     message_limit: int = 1000
     limits: ResourceLimits = ResourceLimits()
+    origin: CallOrigin = CallOrigin()
 
 
 class CancelCall(IpcMessage, frozen=True, tag="cancel"):

@@ -66,7 +66,15 @@ class IsolatedTool(Struct, frozen=True):
         """Run one call in a child of its own."""
         saved = run.resumed_from if bytes(run.resumed_from) else NOTHING
         message = RunCall(
-            self.name, arguments, run.id, run.attempt, run.caller, saved, self.message_limit, self.limits
+            self.name,
+            arguments,
+            run.id,
+            run.attempt,
+            run.caller,
+            saved,
+            self.message_limit,
+            self.limits,
+            run.origin,
         )
         child = await self.pool.acquire(self.source)
         call = IsolatedCall(child, run, message, self.grace_s)

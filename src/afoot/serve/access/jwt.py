@@ -86,7 +86,9 @@ class JwtIssuer:
         except jwt.InvalidTokenError as error:
             raise Denied(401, f"the access token does not count: {error}") from None
         name = CALLER_PREFIX + _caller_name(str(claims["sub"]))
-        return Principal(name, self._scopes(claims), until=claims["exp"] + LEEWAY_S)
+        return Principal(
+            name, self._scopes(claims), until=claims["exp"] + LEEWAY_S, claims=json.encode(claims)
+        )
 
     def _check_times(self, claims: dict[str, Any]) -> None:
         now = self._now()
@@ -102,7 +104,11 @@ class JwtIssuer:
     def _scopes(self, claims: dict[str, Any]) -> frozenset[str]:
         given = claims.get("scope", claims.get("scp", ""))
         words = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
-        return frozenset(scope for scope in SCOPES if self.issuer_scope(scope) in words)
+        prefix = self._access.scope_prefix
+        mine = (
+            word.removeprefix(prefix) for word in words if isinstance(word, str) and word.startswith(prefix)
+        )
+        return frozenset(scope for scope in mine if scope)
 
     async def _find_key(self, token: str) -> jwt.PyJWK:
         """The key that a token names; raises Denied."""
