@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from afoot.providers.content import ToolResult as Result
     from afoot.providers.functions.app import App
     from afoot.providers.functions.context import Caller, Context
+    from afoot.providers.functions.dependencies import Depends
     from afoot.providers.functions.progress.downloads import download, track_bytes
     from afoot.providers.functions.progress.subprocesses import run
     from afoot.providers.functions.reporting import report
@@ -24,6 +25,7 @@ __all__ = [
     "CallerError",
     "Content",
     "Context",
+    "Depends",
     "Gateway",
     "Partial",
     "Result",
@@ -43,6 +45,7 @@ _WHERE = {
     "CallerError": ("afoot.errors", "CallerError"),
     "Content": ("afoot.providers.content", "Content"),
     "Context": ("afoot.providers.functions.context", "Context"),
+    "Depends": ("afoot.providers.functions.dependencies", "Depends"),
     "Gateway": ("afoot.gateway", "Gateway"),
     "Partial": ("afoot.providers.content", "Partial"),
     "Result": ("afoot.providers.content", "ToolResult"),

@@ -29,7 +29,7 @@ from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, i
 from afoot.providers.functions.context import Caller, origin_of
 from afoot.providers.functions.loading import load_file, load_module
 from afoot.providers.functions.options import FunctionSettings as FunctionSettings
-from afoot.providers.functions.tool import FunctionProvider
+from afoot.providers.functions.tool import FunctionProvider, Overrides
 from afoot.providers.functions.watchdog import Watchdog
 from afoot.providers.hooks import HookNotifier, HookSet
 from afoot.providers.isolation.pool import ChildPool
@@ -77,6 +77,7 @@ class Gateway:
         self._library: ResourceCatalog | None = None
         self._roster = Roster()
         self.address = ""  # HOST:PORT of its listener, if it has one: a server there is the gateway itself
+        self.overrides: Overrides | None = None  # functions in the place of dependencies, for tests
         self.bare = False  # whether it may have nothing to serve yet
         self.recovers = True  # goes on with calls of a dead gateway; else its owner does, once it can serve
 
@@ -291,7 +292,11 @@ class Gateway:
             effective_settings=self.engine.catalog.effective_settings,
         )
         provider = FunctionProvider(
-            self._functions, settings=settings, watchdog=self.watchdog, pool=self.children
+            self._functions,
+            settings=settings,
+            watchdog=self.watchdog,
+            pool=self.children,
+            overrides=self.overrides,
         )
         self._stack.callback(provider.close)
         self.children.settings = self.settings.isolation

@@ -342,7 +342,7 @@ class Context:
         return self._requests.start(self, start)
 
 
-# These three are for the other modules of this package. They are functions, because each public method of
+# These are for the other modules of this package. They are functions, because each public method of
 # `Context` is offered to the authors of tools.
 
 
@@ -369,6 +369,12 @@ def send_partial(ctx: Context, partial: Raw) -> None:
     ctx._send_content(Report(partial=partial))
     if get_ident() != ctx._thread:
         ctx._queue.wait_for_room(ctx)
+
+
+def wait_on_loop(ctx: Context, start: Callable[[], Awaitable[_T]]) -> _T:
+    """Have the engine's loop await something while this thread of the tool waits; raises what that raises."""
+    ctx._raise_if_stopped()
+    return ctx._request_from_thread(start).result()
 
 
 def stop_call(ctx: Context, reason: str) -> None:
