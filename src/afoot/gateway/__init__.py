@@ -1,6 +1,6 @@
 """`Gateway` is the gateway as a Python program uses it: tools in, calls out, nothing of any wire."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from operator import attrgetter
 from pathlib import Path
@@ -26,8 +26,9 @@ from afoot.errors import CallerError
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
+from afoot.providers.functions.app import App, Lifespans
 from afoot.providers.functions.context import Caller, origin_of
-from afoot.providers.functions.loading import load_file, load_module
+from afoot.providers.functions.loading import Loaded, load_file, load_function, load_module
 from afoot.providers.functions.options import FunctionSettings as FunctionSettings
 from afoot.providers.functions.tool import FunctionProvider, Overrides
 from afoot.providers.functions.watchdog import Watchdog
@@ -71,7 +72,9 @@ class Gateway:
         self._stack = AsyncExitStack()
         self.children = ChildPool()
         self._stack.push_async_exit(self.children)
-        self._functions: list[Callable[..., Any]] = []
+        self._loaded: list[Loaded] = []
+        self._lifespans = Lifespans()
+        self._apps: set[App] = set()  # those with a lifespan that tools in this process use
         self.lock: StoreLock | None = None
         self._history: SqliteJournal | None = None
         self._library: ResourceCatalog | None = None
@@ -91,6 +94,7 @@ class Gateway:
                 )
                 self.engine.policy.refresh()
             self.watchdog = self._stack.enter_context(Watchdog())
+            await self._stack.enter_async_context(self._lifespans)
             known = KnownServers(None if self.settings.store == MEMORY else home() / "servers")
             servers = Servers(self.engine.catalog, self._limits(patient=True), known)
             servers.restart_limit = self.settings.restart_limit
@@ -127,12 +131,13 @@ class Gateway:
     def reload(self) -> None:
         """Read the targets again; calls in flight finish on the old code. Raises CallerError."""
         files = [one for one in self.targets if not is_server_target(one) and not is_plugin_folder(one)]
-        before = self._functions
-        self._functions = [one for target in files for one in _functions(target)]
+        before = self._loaded
+        self._loaded = [_load(target) for target in files]
         try:
             self._offer()
         except CallerError:
-            self._functions = before
+            self._loaded = before
+            self._lifespans.keep(self._apps)
             raise
 
     def adopt(self, settings: Settings) -> list[str]:
@@ -291,13 +296,17 @@ class Gateway:
             isolation=self.settings.isolation,
             effective_settings=self.engine.catalog.effective_settings,
         )
+        self._lifespans.start_s = self.settings.start_limit_s
         provider = FunctionProvider(
-            self._functions,
+            [function for one in self._loaded for function in one.tools],
             settings=settings,
             watchdog=self.watchdog,
             pool=self.children,
             overrides=self.overrides,
+            lifespans=self._lifespans,
         )
+        self._apps = provider.apps
+        self._lifespans.keep(self._apps)
         self._stack.callback(provider.close)
         self.children.settings = self.settings.isolation
         self.children.keep_ready(provider.sources())
@@ -328,9 +337,9 @@ def _keep_fixed_settings(settings: Settings, before: Settings) -> tuple[Settings
     return settings, changed
 
 
-def _functions(target: Target) -> list[Callable[..., Any]]:
+def _load(target: Target) -> Loaded:
     if callable(target):
-        return [target]
+        return load_function(target)
     name = str(target)
     is_file = isinstance(target, Path) or name.endswith(".py")
-    return (load_file(name) if is_file else load_module(name)).tools
+    return load_file(name) if is_file else load_module(name)

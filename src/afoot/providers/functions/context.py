@@ -37,6 +37,7 @@ from afoot.core.redaction import Redactor
 from afoot.errors import ToolError
 from afoot.providers.content import LARGEST, clean_line, clean_text, encode_json, finite_number, json_of
 from afoot.providers.functions import schema as schemas
+from afoot.providers.functions.app import NO_STATE
 from afoot.providers.functions.loop_queue import LoopQueue
 
 MESSAGE_LIMIT: Final = 1000
@@ -92,8 +93,8 @@ class Context:
     """The call as its tool sees it."""
 
     __slots__ = (
-        "_bars", "_keys", "_message_limit", "_output", "_queue", "_report", "_requests", "_run", "_stopped",
-        "_thread", "_warned",
+        "_bars", "_keys", "_message_limit", "_output", "_queue", "_report", "_requests", "_run", "_state",
+        "_stopped", "_thread", "_warned",
     )  # fmt: skip
 
     def __init__(self, run: Run, queue: LoopQueue, message_limit: int = MESSAGE_LIMIT) -> None:
@@ -108,6 +109,7 @@ class Context:
         self._warned: set[str] | None = None
         self._bars: Any = None  # set by `progress.bars`
         self._output: Any = None  # set by `output_capture`
+        self._state = NO_STATE  # set by `tool`
 
     @property
     def id(self) -> str:
@@ -132,6 +134,11 @@ class Context:
     def headers(self) -> Mapping[str, str]:
         """The headers of the caller's HTTP request that `tool_headers` allows, by names in lower case."""
         return self._run.origin.headers
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The mapping that the lifespan of the tool's file yields; empty if it has none (F2)."""
+        return self._state
 
     @property
     def cancelled(self) -> str | None:

@@ -47,12 +47,21 @@ def app_in(module: ModuleType) -> App | None:
     return next((app for _, app in found.values()), None)
 
 
+def load_function(function: Callable[..., Any]) -> Loaded:
+    """A function that is offered by itself, and the app of its module; raises CallerError as `app_in`."""
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    tool = getattr(function, "__afoot_tool__", None)
+    if isinstance(tool, FunctionTool) and tool.app is None and module is not None:
+        tool.app = app_in(module)
+    return Loaded([function], tool.app if isinstance(tool, FunctionTool) else None)
+
+
 def load_file(path: str | Path) -> Loaded:
     """The tools and the app of a file.
 
     Raises CallerError naming file and line if it cannot be run, has no tools, or has several apps.
     """
-    return _offers_of(run_file(path), str(path))
+    return offers_of(run_file(path), str(path))
 
 
 def load_module(name: str) -> Loaded:
@@ -75,7 +84,7 @@ def load_module(name: str) -> Loaded:
         raise CallerError(f"cannot load {name}: {error}") from None
     except BaseException as error:
         raise CallerError(_load_error(error, _failed_file(error) or name)) from error
-    return _offers_of(module, name)
+    return offers_of(module, name)
 
 
 def run_file(path: str | Path, module_name: str = "") -> ModuleType:
@@ -103,11 +112,17 @@ def run_file(path: str | Path, module_name: str = "") -> ModuleType:
     return module
 
 
-def _offers_of(module: ModuleType, name: str) -> Loaded:
+def offers_of(module: ModuleType, name: str) -> Loaded:
+    """The tools and the app of a module; raises CallerError if it has no tools, or several apps."""
     tools = tools_in(module)
     if not tools:
         raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool")
-    return Loaded(tools, app_in(module))
+    app = app_in(module)
+    for function in tools if app is not None else ():
+        tool: FunctionTool = getattr(function, "__afoot_tool__")  # noqa: B009
+        tool.app = app
+        tool.home = module.__name__
+    return Loaded(tools, app)
 
 
 def _run(file: Path, source: bytes, name: str) -> ModuleType:

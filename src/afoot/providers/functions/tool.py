@@ -24,6 +24,7 @@ from afoot.core.facts import Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import BadTool, ToolError, UnknownName
 from afoot.providers.functions import output_capture
+from afoot.providers.functions.app import App, Lifespans, OpenLifespan
 from afoot.providers.functions.context import Context, current_context, stop_call
 from afoot.providers.functions.dependencies import BadDependency, type_hints
 from afoot.providers.functions.loop_queue import LoopQueue
@@ -80,6 +81,8 @@ class FunctionTool:
     ) -> None:
         """`overrides`: functions that run in the place of its dependencies, for tests."""
         self._overrides = overrides
+        self.app: App | None = None  # of the target that offers it; `loading` sets both
+        self.home = ""  # the module of that target, if it has an app
         self.function = function
         self.options = options
         self.name = options.get("name") or getattr(function, "__name__", type(function).__name__)
@@ -176,20 +179,26 @@ class FunctionProvider:
         watchdog: Watchdog | None = None,
         pool: ChildPool | None = None,
         overrides: Overrides | None = None,
+        lifespans: Lifespans | None = None,
     ) -> None:
+        """`lifespans` knows the lifespan of every app of these functions; without it, none has a state."""
         self._name = name
         self._settings = settings
         self._functions: dict[str, FunctionTool] = {}
+        self.apps: set[App] = set()  # whose lifespans its tools use
+        self._lifespans: dict[str, OpenLifespan] = {}  # by tool
         self._broken: dict[str, BadTool] = {}  # left out: somebody may call them all the same
         for function in functions:
             declared = getattr(function, "__afoot_tool__", None) or FunctionTool(function, {})
             if overrides:
+                app = declared.app
                 declared = FunctionTool(declared.function, declared.options, overrides)
+                declared.app = app
             self._add_function(declared)
         self._pool = pool or ChildPool(settings.isolation)
         self._owns_pool = pool is None
         self._isolated: dict[str, IsolatedTool] = {}
-        self._tools = tuple(self._build_tool(function) for function in self._functions.values())
+        self._tools = tuple(self._build_tool(function, lifespans) for function in self._functions.values())
         self._watchdog = watchdog or Watchdog()  # one that is never entered does nothing
         self.threads = ToolThreads(settings.stuck_limit, settings.cancel_waits, self._watchdog)
         self._watchdog.codes.add(FunctionProvider._run_on_engine_loop.__code__)
@@ -228,8 +237,10 @@ class FunctionProvider:
         return partial(self._work, function, args, kwargs)
 
     def start(self, tool: str, caller: str) -> RunnerStart | None:
-        """The start of a child process, for an isolated tool that has none ready."""
-        return self._isolated[tool].start() if tool in self._isolated else None
+        """The start of a child process, for an isolated tool that has none ready; or of a lifespan."""
+        if tool in self._isolated:
+            return self._isolated[tool].start()
+        return self._lifespans[tool].start() if tool in self._lifespans else None
 
     def sources(self) -> set[ToolSource]:
         """The modules of isolated tools."""
@@ -242,7 +253,7 @@ class FunctionProvider:
         if self._owns_pool:
             self._pool.close()
 
-    def _build_tool(self, function: FunctionTool) -> Tool:
+    def _build_tool(self, function: FunctionTool, lifespans: Lifespans | None) -> Tool:
         try:
             tool = function.to_tool(self._name, self._settings)
         except BadTool as error:
@@ -255,7 +266,11 @@ class FunctionProvider:
             return Tool(function.name, self._name, nothing, gone=True)
         isolated = make_isolated_tool(function, tool, self._settings, self._pool)
         if isolated is None:
-            return tool
+            if lifespans is None or function.app is None or function.app.lifespan is None:
+                return tool
+            self.apps.add(function.app)
+            self._lifespans[function.name] = lifespans.open(function.app)
+            return replace(tool, starts=True)
         self._isolated[function.name] = isolated
         return replace(
             tool,
@@ -275,6 +290,10 @@ class FunctionProvider:
         if queue is None or queue.loop is not asyncio.get_running_loop():
             queue = self._queue = LoopQueue(asyncio.get_running_loop())
         ctx = Context(run, queue, self._settings.message_limit)
+        lifespan = self._lifespans.get(function.name) if self._lifespans else None
+        if lifespan is not None:
+            lifespan.begin_call()
+            ctx._state = lifespan.state
         if function.signature.context is not None:
             kwargs[function.signature.context] = ctx
         if self._settings.capture and type(sys.stdout) is not output_capture.CapturingStream:
@@ -300,6 +319,8 @@ class FunctionProvider:
                 ctx._output.end(ctx)
             if ctx._requests:
                 stop_call(ctx, "the call is over")
+            if lifespan is not None:
+                lifespan.end_call()
         # The commonest result, without a call in between: ASCII text of a function that promises no schema.
         if type(value) is str and function.result_encoder.schema is None and value.isascii():
             return Result(Raw(b'[{"type":"text","text":' + encode_sized(value, len(value)) + b"}]"))

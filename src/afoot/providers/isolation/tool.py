@@ -37,6 +37,7 @@ class FunctionDeclaration(Protocol):
     options: ToolOptions
     name: str
     is_async: bool
+    home: str
 
     @property
     def location(self) -> str: ...
@@ -112,7 +113,8 @@ def make_isolated_tool(
 
 def find_source(function: FunctionDeclaration) -> ToolSource:
     """The module or file in which a child finds this tool; raises BadTool if there is none."""
-    name = getattr(inspect.unwrap(function.function), "__module__", "")
+    # With an app, a child loads the module that has the app.
+    name = function.home or getattr(inspect.unwrap(function.function), "__module__", "")
     module = sys.modules.get(name)
     values = () if module is None else vars(module).values()
     if not any(getattr(value, "__afoot_tool__", None) is function for value in values):
