@@ -84,6 +84,11 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def rewrite(file: Path, source: str) -> None:
+    """Save other code in the file."""
+    file.write_text(source)
+
+
 def story(file: Path) -> list[str]:
     """The events of the file's lifespan so far."""
     path = file.with_suffix(".story")
@@ -120,7 +125,7 @@ async def test_a_reload_opens_the_new_lifespan_before_the_old_one_closes(file: P
         long = gateway.submit("long")
         async for item in gateway.follow(long):
             if isinstance(item, Reading):
-                file.write_text(SOURCE.replace('"one"', '"two"'))
+                rewrite(file, SOURCE.replace('"one"', '"two"'))
                 gateway.reload()
                 assert "two" in result(await gateway.call("on_loop"))
                 assert story(file) == ["open one", "open two"]
@@ -132,7 +137,7 @@ async def test_a_reload_that_fails_keeps_the_old_lifespan(file: Path) -> None:
     """F2: its tools go on with it."""
     async with Gateway(str(file)) as gateway:
         await gateway.call("on_loop")
-        file.write_text(SOURCE.replace('"one"', '"two"') + "\n@afoot.tool\ndef odd(*args): ...\n")
+        rewrite(file, SOURCE.replace('"one"', '"two"') + "\n@afoot.tool\ndef odd(*args): ...\n")
         with pytest.raises(TypeError, match=r"\*args cannot be offered"):
             gateway.reload()
         assert "one" in result(await gateway.call("on_loop"))
@@ -142,7 +147,7 @@ async def test_a_reload_that_fails_keeps_the_old_lifespan(file: Path) -> None:
 async def test_isolated_tools_have_a_lifespan_in_each_child(file: Path) -> None:
     """F2: and none in the gateway, if no tool there needs it; async tools share its loop."""
     head = SOURCE[: SOURCE.index("@afoot.tool")]
-    file.write_text(head + CHILD)
+    rewrite(file, head + CHILD)
     settings = Settings(store=":memory:")
     async with Gateway(str(file), settings=settings) as gateway:
         for tool in ("in_child", "in_child_async"):
