@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from afoot.gateway import Gateway
     from afoot.providers.content import Content, Partial
     from afoot.providers.content import ToolResult as Result
-    from afoot.providers.functions.context import Context
+    from afoot.providers.functions.app import App
+    from afoot.providers.functions.context import Caller, Context
+    from afoot.providers.functions.dependencies import Depends
     from afoot.providers.functions.progress.downloads import download, track_bytes
     from afoot.providers.functions.progress.subprocesses import run
     from afoot.providers.functions.reporting import report
@@ -18,9 +20,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AfootError",
+    "App",
+    "Caller",
     "CallerError",
     "Content",
     "Context",
+    "Depends",
     "Gateway",
     "Partial",
     "Result",
@@ -35,9 +40,12 @@ __all__ = [
 # Found when first used: a client command needs none of them, and importing them all takes half a second.
 _WHERE = {
     "AfootError": ("afoot.errors", "AfootError"),
+    "App": ("afoot.providers.functions.app", "App"),
+    "Caller": ("afoot.providers.functions.context", "Caller"),
     "CallerError": ("afoot.errors", "CallerError"),
     "Content": ("afoot.providers.content", "Content"),
     "Context": ("afoot.providers.functions.context", "Context"),
+    "Depends": ("afoot.providers.functions.dependencies", "Depends"),
     "Gateway": ("afoot.gateway", "Gateway"),
     "Partial": ("afoot.providers.content", "Partial"),
     "Result": ("afoot.providers.content", "ToolResult"),

@@ -6,6 +6,7 @@ AfootError
 │   │   └── Ambiguous      several have that name; lists them
 │   ├── Refused            not now: shutting down, queue full, history required
 │   │   └── OverQuota      this caller has used its quota; says when it may call again
+│   ├── MissingScope       this caller lacks a scope that the tool requires
 │   ├── BadTool            a function that cannot be a tool as it is declared
 │   ├── IllegalFact        the table of transitions has no such arrow
 │   └── AlreadyAnswered    somebody answered this question before
@@ -59,6 +60,16 @@ class Refused(CallerError):
 
 class OverQuota(Refused):
     """The caller has used its quota; `retry_after` says when it may call again."""
+
+
+class MissingScope(CallerError):
+    """The caller has not all scopes that a tool or another offer requires; `scopes` are those it lacks."""
+
+    def __init__(self, what: str, caller: str, scopes: Iterable[str]) -> None:
+        self.scopes = list(scopes)
+        named = ", ".join(f"`{one}`" for one in self.scopes)
+        needed = f"the scope {named} is" if len(self.scopes) == 1 else f"the scopes {named} are"
+        super().__init__(f"{needed} needed for {what}, and {caller} has no token with it; nothing ran")
 
 
 class BadTool(CallerError, TypeError):

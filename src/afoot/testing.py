@@ -26,12 +26,12 @@ from afoot.core.facts import Answer, Asked, Fact, Failure, Finished, Logged, Que
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall
-from afoot.gateway import MEMORY, Gateway
+from afoot.gateway import MEMORY, OWN_CALLER, Gateway
 from afoot.providers.content import Partial
 from afoot.providers.functions import output_capture
-from afoot.providers.functions.context import Context
+from afoot.providers.functions.context import Caller, Context, origin_of
 from afoot.providers.functions.options import ToolOptions
-from afoot.providers.functions.tool import tool
+from afoot.providers.functions.tool import Overrides, tool
 
 __all__ = ["Deadlock", "FakeClock", "Outcome", "Trial", "advance", "run", "scripted", "try_tool"]
 
@@ -97,16 +97,23 @@ class Trial(Struct, frozen=True):
     answers: Mapping[str, object] = {}
     cancel_after: float | None = None
     settings: Mapping[str, object] = {}
+    caller: Caller = OWN_CALLER
+    headers: Mapping[str, str] = {}
+    overrides: Overrides = {}
 
     async def run(self) -> Outcome:
         """Run it in a gateway in memory, to the end of its work."""
         settings = convert({"store": MEMORY, "isolation": _HERE, **self.settings}, Settings)
-        async with Gateway(self.tool, settings=settings) as gateway:
+        trial = Gateway(self.tool, settings=settings)
+        trial.overrides = self.overrides
+        async with trial as gateway:
             engine = gateway.engine
-            name = gateway.tools()[0].name
+            name = next(iter(engine.catalog.known))  # also of one that is left out: its call says why
             arguments = json.encode(self.arguments)
             answers = {key: _answer(given) for key, given in self.answers.items()}
-            live = engine.submit(Submission(name, Raw(arguments), answers=answers))
+            origin = origin_of(self.caller, self.headers, engine.redactor)
+            submission = Submission(name, Raw(arguments), self.caller.id, answers=answers, origin=origin)
+            live = engine.submit(submission)
             clock = asyncio.get_running_loop()
             if isinstance(clock, FakeClock):  # a thread that waits for an answer is not at work
                 clock.is_busy = lambda thread: (
@@ -127,15 +134,23 @@ def try_tool(
     answers: Mapping[str, object] | None = None,
     cancel_after: float | None = None,
     settings: Mapping[str, object] | None = None,
+    caller: Caller = OWN_CALLER,
+    headers: Mapping[str, str] | None = None,
+    overrides: Overrides | None = None,
     **arguments: object,
 ) -> Outcome:
     """Call a tool in a gateway in memory, on the fake clock, and tell how it went.
 
     `answers` are by the question's key ("q1", "q2", … unless the tool names it): content to accept, "decline"
     or "cancel"; a question without one waits for the answer limit. `cancel_after`: seconds. `settings`: as in
-    afoot.toml, such as `{"idle_s": 5}`. For a tool with parameters of these names use `run(Trial(…).run())`.
+    afoot.toml, such as `{"idle_s": 5}`. `caller` and `headers`: as the tool sees them.
+    `overrides`: functions that run in the place of dependencies, `{get_db: get_test_db}`. For a tool with
+    parameters of these names use `run(Trial(…).run())`.
     """
-    return run(Trial(tool, arguments, answers or {}, cancel_after, settings or {}).run())
+    trial = Trial(
+        tool, arguments, answers or {}, cancel_after, settings or {}, caller, headers or {}, overrides or {}
+    )
+    return run(trial.run())
 
 
 def scripted(*steps: tuple[Any, ...], **options: Unpack[ToolOptions]) -> Callable[..., AsyncIterator[Any]]:

@@ -227,4 +227,4 @@ def test_every_example_runs(tool: str, arguments: dict[str, object], result: obj
 
 
 def _examples() -> dict[str, Callable[..., Any]]:
-    return {tool.__name__: tool for tool in load_file(ROOT / "examples" / "tools.py")}
+    return {tool.__name__: tool for tool in load_file(ROOT / "examples" / "tools.py").tools}

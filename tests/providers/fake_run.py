@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
-from afoot.core.ports import MessageLog, Report
+from afoot.core.ports import CallOrigin, MessageLog, Report
 from afoot.providers.functions.options import FunctionSettings
 from afoot.providers.functions.tool import FunctionProvider
 
@@ -23,6 +23,7 @@ class ScriptedRun:
         self.id = run_id
         self.attempt = 1
         self.caller = "tester"
+        self.origin = CallOrigin()
         self.cancelled: str | None = None
         self.resumed_from = Raw(resumed_from)
         self.more = NOTHING

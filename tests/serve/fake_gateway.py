@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from afoot.config.settings import Settings
 from afoot.core.facts import Answer, Question, Result
-from afoot.core.ports import Run
+from afoot.core.ports import CallOrigin, Run
 from afoot.engine.live_call import LiveCall
 from afoot.serve.mcp.call_request import CallRequest, Era
 from afoot.serve.mcp.era_2025 import Era2025
@@ -62,6 +62,7 @@ class Tape:
     def __init__(self, *, streaming: bool = False, slow_s: float = 0.0) -> None:
         self.gone = False
         self.streaming = streaming
+        self.origin = CallOrigin("mcp-http")
         self.slow_s = slow_s
         self.frames: list[tuple[float, Message]] = []
         self.comments: list[float] = []

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from afoot.config import toml
@@ -64,6 +65,11 @@ _SINGLE: dict[
     "otel": OtelSettings,
     "isolation": IsolationSettings,
 }
+# Headers that prove who somebody is. A tool that saw them could act in the name of its caller.
+CREDENTIAL_HEADERS = frozenset((
+    "authorization", "proxy-authorization", "cookie", "set-cookie", "afoot-caller", "mcp-session-id",
+))  # fmt: skip
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _MORE_THAN_NOTHING = ("keepalive_s", "notice_s", "stuck_s", "max_attempts")
 _HEADER = re.compile(r"(\[\[?)(.+?)\]\]?\s*(?:#.*)?")
 
@@ -134,6 +140,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     mcp_token: str = ""
     allow_origins: list[str] = []
     allow_hosts: list[str] = []
+    tool_headers: list[str] = []  # headers of a caller's HTTP request that tools may see
     access: AccessSettings = AccessSettings()
     connections: ConnectionSettings = ConnectionSettings()
 
@@ -306,7 +313,19 @@ def _fit(key: str, value: object) -> object:
     found = convert_value(Settings, key, value)
     if key in _MORE_THAN_NOTHING and not found:
         raise InvalidSetting((key,), "must be more than 0")
+    if key == "tool_headers":
+        return _header_names(msgspec.convert(found, list[str]))
     return found
+
+
+def _header_names(names: list[str]) -> list[str]:
+    """Names of headers in lower case; raises InvalidSetting for one that lets its sender in somewhere."""
+    for name in names:
+        if _HEADER_NAME.fullmatch(name) is None:
+            raise InvalidSetting(("tool_headers",), f"{name!r} is no name of a header")
+        if name.lower() in CREDENTIAL_HEADERS:
+            raise InvalidSetting(("tool_headers",), f"{name} never reaches a tool; ctx.caller says who calls")
+    return [name.lower() for name in names]
 
 
 def _explained(misfit: InvalidSetting, origin: str, file: Path | None) -> ConfigError:

@@ -171,6 +171,12 @@ class Redactor:
         found = {one for name, one in secrets.items() if self.is_secret(name)}
         self.add_secrets(found)
 
+    def secret_texts(self, named: Mapping[str, str]) -> frozenset[str]:
+        """The forms in text of those values of headers whose names mean secrets, for one call (F1)."""
+        return text_forms(
+            one for name, one in named.items() if len(one) >= MIN_OWN_CHARS and self.is_secret(name)
+        )
+
     def add_secrets(self, secrets: Iterable[str]) -> None:
         """Look from now on for these values, and for secrets within them, unless they are too short."""
         given = {*secrets}

@@ -42,7 +42,7 @@ from afoot.core.facts import (
     Trace,
 )
 from afoot.core.names import full_name, own_name
-from afoot.core.ports import BeforeCallHooks, Journal, MessageLog, Report, RunnerStart, Tool
+from afoot.core.ports import BeforeCallHooks, CallOrigin, Journal, MessageLog, Report, RunnerStart, Tool
 from afoot.core.rate_limit import RateLimit
 from afoot.core.redaction import Redactor, declared_in_tool
 from afoot.core.rules import Tick, decide, with_circumstances
@@ -59,7 +59,7 @@ from afoot.engine.questions import Questions
 from afoot.engine.quota import Quota, RefusalCounts
 from afoot.engine.recorder import Recorder
 from afoot.engine.wire_log import WireLog
-from afoot.errors import Refused, RunnerDied, ToolError, UnknownName
+from afoot.errors import MissingScope, Refused, RunnerDied, ToolError, UnknownName
 
 MAX_WEIGHT = 1e9  # a weight that sums to a number, whatever a caller sends
 MAX_LATE_LINES = 512  # logged after a call's end; a runaway tool fills no history
@@ -215,6 +215,8 @@ class Engine:
         if self.closing is not None or self.quota or (self.require_history and self.recorder.degraded):
             self._check_acceptance(want)
         provider, tool = self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
+        if tool.scopes and (lacking := want.origin.lacks(tool.scopes)):
+            raise MissingScope(tool.name, want.caller, lacking)
         is_lowered = want.idle_s is not None or want.ceiling_s is not None
         limits = tool.limits
         if is_lowered:
@@ -230,8 +232,10 @@ class Engine:
             opened = self._complete_opening(opened, want, tool)
         # Time first, so that calls of one moment lie side by side in the journal; then 128 random bits.
         call = Call(f"{int(opened.at * 1000):x}{token_hex(16)}", opened)
-        live = self._live[call.id] = LiveCall(call, tool, want.arguments, dict(want.answers), want.more)
-        if opened.arguments is not want.arguments:
+        live = self._live[call.id] = LiveCall(
+            call, tool, want.arguments, dict(want.answers), want.more, want.origin
+        )
+        if opened.arguments is not want.arguments or want.origin.secrets:
             self.redactor.lend(live.secrets())
         if want.parent is not None:
             live.inner = want.inner
@@ -701,6 +705,7 @@ class Engine:
                 can_ask=parent.can_ask,
                 trace=child_trace(above, self.default_trace is not None),
                 inner=True,
+                origin=parent.origin,
             )
         )
         try:
@@ -740,6 +745,10 @@ class Attempt(Struct, eq=False):
         return (
             f"<attempt {self.attempt} of call {self.id}>"  # a tool may log it: nothing of the caller is in it
         )
+
+    @property
+    def origin(self) -> CallOrigin:
+        return self.live.origin
 
     @property
     def cancelled(self) -> str | None:
@@ -793,7 +802,9 @@ class Attempt(Struct, eq=False):
     def _redact(self, message: str) -> str:
         """Return a message without secrets; one that has none is not searched again while it repeats."""
         live, redactor = self.live, self.engine.redactor
-        is_given = live.arguments is not live.call.opened.arguments or live.said  # secrets, maybe
+        is_given = (  # secrets, maybe
+            live.arguments is not live.call.opened.arguments or live.said or live.origin.secrets
+        )
         if is_given or redactor.may_hide(message):
             clean = redactor.prose(message, live.secrets())
             if clean != message:

@@ -25,13 +25,14 @@ from afoot.core.facts import (
     Reported,
     Trace,
 )
-from afoot.core.ports import CallerPresence, Provider, TimerHandle, Tool, Work
+from afoot.core.ports import CallerPresence, CallOrigin, Provider, TimerHandle, Tool, Work
 from afoot.core.rate_limit import RateLimit
 from afoot.core.redaction import hidden_texts
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
 BACKLOG_BYTES = 16 * 1024 * 1024  # of these facts together; one larger fact is kept alone
 SAMPLE_S = 1.0  # at most one reading a second goes into the history
+NO_ORIGIN = CallOrigin()
 MAX_CHANGES_KEPT = 1000  # changed calls below a call that are remembered for those who follow it
 
 
@@ -59,6 +60,7 @@ class Submission(Struct, frozen=True):
     trace: Trace | None = None  # that the caller's request is part of
     inner: bool = False  # made by a call of ours, whose caller has paid for it
     more: Raw = NOTHING  # fields and `_meta` of the caller's request for the tool's server (U8)
+    origin: CallOrigin = NO_ORIGIN
 
 
 class FactListener(Protocol):
@@ -87,6 +89,7 @@ class LiveCall(Struct, eq=False):
     arguments: Raw = Raw()  # what the tool gets; the facts hold what may be kept of it (S4)
     given: dict[str, Answer] = {}  # answers that came before their questions
     more: Raw = NOTHING  # fields and `_meta` of its request, as its server gets them
+    origin: CallOrigin = NO_ORIGIN
     said: dict[str, Answer] = {}  # by question: answers not kept as they were given (S4), or come late
     clean_message: str = ""  # the last message in which no secret was found
     orphaned: int = 0  # how many of its questions, the first ones, were asked by attempts that died
@@ -173,6 +176,7 @@ class LiveCall(Struct, eq=False):
         if self.hidden is None or self.hidden[0] != given:
             texts = hidden_texts(self.arguments, self.call.arguments)
             texts |= hidden_texts(self.more, self.call.opened.more)
+            texts |= self.origin.secrets
             for question, answer in tuple(self.said.items()):
                 texts |= hidden_texts(answer.content, self.call.answers[question].answer.content)
             self.hidden = given, texts

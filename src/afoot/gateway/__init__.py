@@ -1,6 +1,6 @@
 """`Gateway` is the gateway as a Python program uses it: tools in, calls out, nothing of any wire."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from operator import attrgetter
 from pathlib import Path
@@ -26,9 +26,11 @@ from afoot.errors import CallerError
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
-from afoot.providers.functions.loading import load_file, load_module
+from afoot.providers.functions.app import App, Lifespans
+from afoot.providers.functions.context import Caller, origin_of
+from afoot.providers.functions.loading import Loaded, load_file, load_function, load_module
 from afoot.providers.functions.options import FunctionSettings as FunctionSettings
-from afoot.providers.functions.tool import FunctionProvider
+from afoot.providers.functions.tool import FunctionProvider, Overrides
 from afoot.providers.functions.watchdog import Watchdog
 from afoot.providers.hooks import HookNotifier, HookSet
 from afoot.providers.isolation.pool import ChildPool
@@ -43,6 +45,7 @@ from afoot.wire.resources import Lookup
 from afoot.wire.results import Capabilities
 
 MEMORY = ":memory:"
+OWN_CALLER = Caller(is_owner=True)
 HISTORY_CALLS = 1000  # of the history, which tell which tools report and how long they take
 # Settings that are read once, when a gateway starts.
 FIXED_SETTINGS = (
@@ -69,12 +72,15 @@ class Gateway:
         self._stack = AsyncExitStack()
         self.children = ChildPool()
         self._stack.push_async_exit(self.children)
-        self._functions: list[Callable[..., Any]] = []
+        self._loaded: list[Loaded] = []
+        self._lifespans = Lifespans()
+        self._apps: set[App] = set()  # those with a lifespan that tools in this process use
         self.lock: StoreLock | None = None
         self._history: SqliteJournal | None = None
         self._library: ResourceCatalog | None = None
         self._roster = Roster()
         self.address = ""  # HOST:PORT of its listener, if it has one: a server there is the gateway itself
+        self.overrides: Overrides | None = None  # functions in the place of dependencies, for tests
         self.bare = False  # whether it may have nothing to serve yet
         self.recovers = True  # goes on with calls of a dead gateway; else its owner does, once it can serve
 
@@ -88,6 +94,7 @@ class Gateway:
                 )
                 self.engine.policy.refresh()
             self.watchdog = self._stack.enter_context(Watchdog())
+            await self._stack.enter_async_context(self._lifespans)
             known = KnownServers(None if self.settings.store == MEMORY else home() / "servers")
             servers = Servers(self.engine.catalog, self._limits(patient=True), known)
             servers.restart_limit = self.settings.restart_limit
@@ -124,12 +131,13 @@ class Gateway:
     def reload(self) -> None:
         """Read the targets again; calls in flight finish on the old code. Raises CallerError."""
         files = [one for one in self.targets if not is_server_target(one) and not is_plugin_folder(one)]
-        before = self._functions
-        self._functions = [one for target in files for one in _functions(target)]
+        before = self._loaded
+        self._loaded = [_load(target) for target in files]
         try:
             self._offer()
         except CallerError:
-            self._functions = before
+            self._loaded = before
+            self._lifespans.keep(self._apps)
             raise
 
     def adopt(self, settings: Settings) -> list[str]:
@@ -156,10 +164,25 @@ class Gateway:
         """The tools on offer."""
         return list(self.engine.catalog)
 
-    def submit(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> str:
-        """Start a call and return its id; raises UnknownName, Refused. Options: idle_s, ceiling_s, caller."""
+    def submit(
+        self,
+        tool: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        caller: str | Caller = OWN_CALLER,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> str:
+        """Start a call and return its id; raises UnknownName, Refused, MissingScope.
+
+        `caller` and `headers` are what the tool sees in its context; a caller that is text needs no scopes.
+        Options: idle_s, ceiling_s.
+        """
         encoded = Raw(json.encode(dict(arguments or {})))
-        return self.engine.submit(Submission(tool, encoded, **options)).call.id
+        who = caller if isinstance(caller, Caller) else Caller(caller, is_owner=True)
+        origin = origin_of(who, headers or {}, self.engine.redactor)
+        submission = Submission(tool, encoded, who.id, origin=origin, **options)
+        return self.engine.submit(submission).call.id
 
     async def follow(self, call_id: str, hz: float | None = None) -> AsyncIterator[Fact | Reading]:
         """The facts and readings of a call from its beginning to its end."""
@@ -273,9 +296,17 @@ class Gateway:
             isolation=self.settings.isolation,
             effective_settings=self.engine.catalog.effective_settings,
         )
+        self._lifespans.start_s = self.settings.start_limit_s
         provider = FunctionProvider(
-            self._functions, settings=settings, watchdog=self.watchdog, pool=self.children
+            [function for one in self._loaded for function in one.tools],
+            settings=settings,
+            watchdog=self.watchdog,
+            pool=self.children,
+            overrides=self.overrides,
+            lifespans=self._lifespans,
         )
+        self._apps = provider.apps
+        self._lifespans.keep(self._apps)
         self._stack.callback(provider.close)
         self.children.settings = self.settings.isolation
         self.children.keep_ready(provider.sources())
@@ -306,10 +337,9 @@ def _keep_fixed_settings(settings: Settings, before: Settings) -> tuple[Settings
     return settings, changed
 
 
-def _functions(target: Target) -> list[Callable[..., Any]]:
+def _load(target: Target) -> Loaded:
     if callable(target):
-        return [target]
+        return load_function(target)
     name = str(target)
-    if isinstance(target, Path) or name.endswith(".py"):
-        return load_file(name)
-    return load_module(name)
+    is_file = isinstance(target, Path) or name.endswith(".py")
+    return load_file(name) if is_file else load_module(name)

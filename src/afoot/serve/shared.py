@@ -12,12 +12,12 @@ from afoot.config.client_limits import ClientLimits
 from afoot.config.settings import Settings
 from afoot.core.call import INSTEAD
 from afoot.core.facts import Answer, Question
-from afoot.core.ports import Tool
+from afoot.core.ports import CallOrigin, Tool
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import Claim, LiveCall
 from afoot.engine.recovery import load_call
-from afoot.errors import AfootError, CallerError, OverQuota, Refused, UnknownName
+from afoot.errors import AfootError, CallerError, MissingScope, OverQuota, Refused, UnknownName
 from afoot.providers.browser.extension import ExtensionLinks
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.upstream.servers import Servers
@@ -27,7 +27,7 @@ from afoot.serve.callers import Callers
 from afoot.serve.resources import ResourceCatalog, ServerResources
 from afoot.serve.unread import UnreadResults
 from afoot.wire import mcp_2026, sealed
-from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Fault
 from afoot.wire.mcp_2026 import missing_capability
 from afoot.wire.passthrough import declared_extensions
 from afoot.wire.results import Capabilities, ErrorMeta, ToolCall, read_early_answer
@@ -101,6 +101,10 @@ class GatewayState(Struct):
         ]
         return "\n\n".join([self.instructions, *told] if self.instructions else told)
 
+    def headers_for_tools(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers of a request that tools may see, by their names in lower case (F1)."""
+        return {name: headers[name] for name in self.settings.tool_headers if name in headers}
+
     def count(self, what: str, times: int = 1) -> None:
         """Count something odd that happened."""
         self.counters[what] = self.counters.get(what, 0) + times
@@ -155,7 +159,9 @@ class GatewayState(Struct):
         except CallerError:
             return None  # opening a call of it says why
 
-    def open(self, tool_call: ToolCall, caller: str, headers: Mapping[str, str] | None) -> LiveCall:
+    def open(
+        self, tool_call: ToolCall, caller: str, origin: CallOrigin, headers: Mapping[str, str] | None
+    ) -> LiveCall:
         """Open a call that wants more than the ordinary; raises Fault."""
         self._check_size_and_capabilities(tool_call)
         if headers is not None:
@@ -169,6 +175,7 @@ class GatewayState(Struct):
             tool_call.capabilities.can("form"),
             claim=Claim(tool_call.key, tool_call.task) if tool_call.key or tool_call.task else None,
             trace=tool_call.trace, more=tool_call.unknown_params(),
+            origin=origin.of_client(tool_call.client, tool_call.client_version),
         )  # fmt: skip
         if self.servers is not None:
             self.servers.clients.note_extensions(caller, declared_extensions(submission.more))
@@ -184,6 +191,11 @@ class GatewayState(Struct):
         if isinstance(error, OverQuota):
             told = ErrorMeta("rate_limit", "over_quota", True, error.retry_after)
             return Fault(INTERNAL_ERROR, str(error), data={"dev.afoot/error": told}, status=429)
+        if isinstance(error, MissingScope):
+            told = ErrorMeta("auth", "insufficient_scope", False)
+            fault = Fault(INVALID_REQUEST, str(error), data={"dev.afoot/error": told}, status=403)
+            fault.missing_scopes = error.scopes
+            return fault
         retry = error.retry_after if isinstance(error, Refused) else None
         return Fault(INTERNAL_ERROR, str(error), data=retry and {"retry_after_s": retry}, status=503)
 

@@ -1,5 +1,6 @@
 """`Envelope` is any JSON-RPC 2.0 message; `read` and `read_params` say what is wrong with one."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -50,6 +51,7 @@ class Fault(Exception):
         self.data = data
         self.status = status
         self.id: Id | None = None
+        self.missing_scopes: Sequence[str] = ()  # that a newer token of the caller would need
 
 
 class _MessageId(Struct):

@@ -50,6 +50,7 @@ CACHE_FIELDS = {"ttlMs": 60_000, "cacheScope": "public"}
 NAME_FIELDS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 NAME_FIELDS |= dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
 
+UNNAMED_CLIENT = ClientInfo()
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 _HEADER_TYPES = ("string", "integer", "boolean")
@@ -172,10 +173,10 @@ def read_call(message: Envelope, headers: Mapping[str, str] | None) -> ToolCall:
     if bytes(arguments)[:1] != b"{":
         arguments = empty_arguments(arguments)
     assert isinstance(request, int | str) and not isinstance(meta.capabilities, UnsetType)
+    client = meta.client or UNNAMED_CLIENT
     return ToolCall(
         request, asked.name, arguments, meta.token, meta.level, meta.capabilities, meta.budget, meta.partial,
-        asked.inputResponses, asked.requestState, "" if meta.client is None else meta.client.name,
-        meta.parent, meta.key,
+        asked.inputResponses, asked.requestState, client.name, client.version_text, meta.parent, meta.key,
         trace=trace_from_meta(meta) if meta.traceparent or meta.baggage else None, params=message.params,
     )  # fmt: skip
 

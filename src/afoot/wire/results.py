@@ -32,6 +32,7 @@ from afoot.wire.jsonrpc import INVALID_PARAMS, Fault, Id
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 # Keys of the structured content of results that are the gateway's own: an error's code, and the text (F7).
+MAX_VERSION_CHARS = 100  # of a client's version
 ERROR_KEY = "afoot_error"
 TEXT_KEY = "text"
 
@@ -88,6 +89,12 @@ class ClientInfo(Struct):
     """The name that a client gives itself: a hint at what it can do, never an identity (S3)."""
 
     name: str = ""
+    version: object = ""  # text, unless the client is wrong
+
+    @property
+    def version_text(self) -> str:
+        """Its version; empty if it is no text."""
+        return self.version[:MAX_VERSION_CHARS] if isinstance(self.version, str) else ""
 
 
 class CallBudget(Struct):
@@ -119,6 +126,7 @@ class ToolCall(Struct):
     answers: dict[str, Raw] = {}
     state: str | None = None
     client: str = ""
+    client_version: str = ""
     parent: ParentCall | None = None
     key: str = ""  # the idempotency key: the same key again means the same call
     task: bool = False  # requested as a task, which only 2025-11-25 has

@@ -74,6 +74,7 @@ class SessionTicket(Struct, frozen=True, array_like=True):
     sampling: dict[str, object] | None = None
     roots: dict[str, object] | None = None
     extensions: dict[str, object] | None = None
+    client_version: str = ""
 
     @property
     def capabilities(self) -> Capabilities:

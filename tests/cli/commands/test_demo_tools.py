@@ -50,7 +50,7 @@ def test_a_bar_is_all_that_it_takes() -> None:
 def test_without_tqdm_another_bar_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """P10: the base package has rich alone."""
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    resize = {tool.__name__: tool for tool in load_file(demo_tools.__file__)}["resize_photos"]
+    resize = {tool.__name__: tool for tool in load_file(demo_tools.__file__).tools}["resize_photos"]
     last = try_tool(resize, photos=20).readings[-1]
     assert (last.total, last.message) == (
         20,

@@ -46,16 +46,16 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_file_offers_every_tool_in_it(folder: Path) -> None:
     """C8: in order; annotations may name what comes later; helpers of its folder can be imported."""
-    provider = FunctionProvider(load_file(folder / "tools.py"))
+    provider = FunctionProvider(load_file(folder / "tools.py").tools)
     assert [offer.name for offer in provider.tools()] == ["second", "first"]
 
 
 async def test_a_file_is_read_afresh_and_so_are_its_helpers(folder: Path) -> None:
     """C8: reload; whoever holds the old functions keeps the old code."""
-    old = load_file(folder / "tools.py")[1]
+    old = load_file(folder / "tools.py").tools[1]
     (folder / "helper_of_this.py").write_text("WORD = 'two'")
     shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-    new = load_file(folder / "tools.py")[1]
+    new = load_file(folder / "tools.py").tools[1]
     assert [text_of(await call(function)) for function in (old, new)] == ["one", "two"]
 
 
@@ -67,17 +67,32 @@ async def test_a_file_is_read_afresh_and_so_are_its_helpers(folder: Path) -> Non
         ("import sys\nsys.exit(2)", r"bad\.py, line 2: SystemExit: 2"),
         ("x = 1", "no tools in"),
         (
+            "import afoot\none, two = afoot.App(), afoot.App()\n@afoot.tool\ndef f(): ...",
+            r"bad\.py has several apps \(one, two\): keep one",
+        ),
+        ("import afoot\n\nafoot.App(lifespan=1)", r"bad\.py, line 3: TypeError: lifespan must be a function"),
+        (
             "from afoot.providers.functions.tool import tool\n@tool(name='a b')\ndef f(): ...",
             r"bad\.py:2: 'a b' is no tool name",
         ),
     ],
-    ids=["raises", "syntax", "exits", "empty", "name"],
+    ids=["raises", "syntax", "exits", "empty", "apps", "lifespan", "name"],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(folder: Path, source: str, message: str) -> None:
     """E4: file and line."""
     (folder / "bad.py").write_text(source)
     with pytest.raises(CallerError, match=message):
         load_file(folder / "bad.py")
+
+
+def test_a_file_may_have_one_app_also_an_imported_one(folder: Path) -> None:
+    """F2: two names of one app are one app."""
+    (folder / "helper_of_this.py").write_text("import afoot\nshared = afoot.App()")
+    (folder / "tools.py").write_text(
+        "import afoot\nfrom helper_of_this import shared\napp = shared\n@afoot.tool\ndef f(): ..."
+    )
+    loaded = load_file(folder / "tools.py")
+    assert loaded.app is sys.modules["helper_of_this"].shared
 
 
 def test_a_file_that_is_not_there_is_said() -> None:

@@ -203,7 +203,7 @@ async def test_a_module_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
 
     file = tmp_path / "later.py"
     file.write_text("import afoot\n\n@afoot.tool(isolate=True)\ndef one() -> int:\n    return 1\n")
-    provider = FunctionProvider(load_file(file))
+    provider = FunctionProvider(load_file(file).tools)
     file.write_text("import afoot\n\nraise RuntimeError('not today')\n")
     try:
         with pytest.raises(ToolError, match=r"later\.py, line 3: RuntimeError: not today"):

@@ -16,8 +16,9 @@ from afoot.config.settings import Settings
 from afoot.core.call import Call
 from afoot.core.facts import Logged, Reading
 from afoot.engine.failures import MAX_ERROR_CHARS, MAX_TRACE_CHARS
+from afoot.providers.functions.loading import Loaded
 from afoot.providers.isolation import processes
-from afoot.providers.isolation.worker import Worker
+from afoot.providers.isolation.worker import ChildLifespan, Worker
 from tests.providers.fake_run import text_of
 from tests.providers.isolation.isolated_provider import PATIENCE_S, below_here, command, happens, is_dead
 
@@ -191,7 +192,7 @@ class Flood:
 async def test_a_flood_from_below_keeps_nobody_else_waiting() -> None:
     """P5, X1: after some of them others have their turn, a cancel too."""
     loop = asyncio.get_running_loop()
-    Worker([], loop, cast(socket.socket, Flood())).relay_reports()
+    Worker([], ChildLifespan(Loaded([])), loop, cast(socket.socket, Flood())).relay_reports()
 
 
 async def test_a_report_from_below_may_have_numbers_of_any_type() -> None:

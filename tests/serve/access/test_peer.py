@@ -118,4 +118,4 @@ def test_where_the_kernel_does_not_tell_the_user_a_token_is_needed() -> None:
     with pytest.raises(Denied, match="everyone"):
         asyncio.run(guard.identify_caller(scope(OTHER)))
     everyone = Guard(accepted_hosts(1, ()), frozenset(), serves_everyone=True)
-    assert asyncio.run(everyone.identify_caller(scope(LOOPBACK))) == LOCAL_CALLER
+    assert asyncio.run(everyone.identify_caller(scope(LOOPBACK))).caller == LOCAL_CALLER

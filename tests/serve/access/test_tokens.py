@@ -82,11 +82,17 @@ def test_a_name_that_could_be_mistaken_is_refused(tokens: NamedTokens, name: str
         tokens.add(name, ["call"])
 
 
-@pytest.mark.parametrize("scopes", [[], ["root"], ["call", "root"]])
+@pytest.mark.parametrize("scopes", [[], ["wacht"], ["call", "admins"], ["call", "a b"]])
 def test_a_scope_that_there_is_not_is_refused(tokens: NamedTokens, scopes: list[str]) -> None:
     """S2: and those that there are are named."""
     with pytest.raises(CallerError, match=", ".join(SCOPES)):
         tokens.add("ada", scopes)
+
+
+def test_a_scope_of_tools_opens_nothing_of_the_gateway(tokens: NamedTokens) -> None:
+    """F1, S2: it stands behind those of the gateway."""
+    _, token = tokens.add("ada", ["billing:refund", "answer", "call"])
+    assert token.scopes == ["call", "answer", "billing:refund"]
 
 
 def test_two_cannot_have_one_name(tokens: NamedTokens) -> None:

@@ -95,7 +95,7 @@ def add(
     /,
     *,
     scope: Annotated[
-        str, Parameter(help="call, watch, answer, admin: one scope, or several with commas")
+        str, Parameter(help="call, watch, answer, admin, or a scope of your tools; several with commas")
     ] = CALL,
     days: Annotated[
         float | None, Parameter(help="days until it expires; default: until it is revoked")

@@ -62,6 +62,7 @@ SETTING_HELP = {
     "mcp_token": "a secret that MCP clients must send; empty: none is needed on loopback",
     "allow_origins": "web origins that may speak to /mcp",
     "allow_hosts": "further Host headers that mean this gateway",
+    "tool_headers": "headers of a caller's HTTP request that tools may see, as ctx.headers",
     "access": "who else may come in, as an [access] table with required, tls_cert, public_url, issuer, …",
     "connections": "bounds for everybody, as a [connections] table with head_bytes, head_s, per_peer, …",
     "mcp_servers": "files of other hosts with MCP servers in them, as mcp.json",

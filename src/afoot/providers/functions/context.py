@@ -17,9 +17,11 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Set,
 )
 from concurrent.futures import Future
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
 from threading import Lock, get_ident
@@ -30,10 +32,12 @@ from msgspec import Raw
 from pydantic import TypeAdapter, ValidationError
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
-from afoot.core.ports import Report, Run
+from afoot.core.ports import CallOrigin, Report, Run
+from afoot.core.redaction import Redactor
 from afoot.errors import ToolError
 from afoot.providers.content import LARGEST, clean_line, clean_text, encode_json, finite_number, json_of
 from afoot.providers.functions import schema as schemas
+from afoot.providers.functions.app import NO_STATE
 from afoot.providers.functions.loop_queue import LoopQueue
 
 MESSAGE_LIMIT: Final = 1000
@@ -49,12 +53,48 @@ current_context: ContextVar["Context | None"] = ContextVar("afoot_call", default
 """The context of the call that the running code belongs to, if any."""
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The caller of a tool, as far as it is known. Its claims and scopes are not shown in its `repr`.
+
+    `id` is who it is, for as long as it proves it in the same way; `name` and `version` are what its client
+    says of itself, which proves nothing. After a restart of the gateway only `id` is known.
+    """
+
+    id: str = "local"
+    name: str = ""
+    version: str = ""
+    scopes: Set[str] = field(default=frozenset(), repr=False)
+    claims: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    surface: str = "python"
+    is_owner: bool = False
+
+    def has_scope(self, scope: str) -> bool:
+        """Whether the caller has this scope; the gateway's own user needs none."""
+        return self.is_owner or scope in self.scopes
+
+
+def origin_of(caller: Caller, headers: Mapping[str, str], redactor: Redactor) -> CallOrigin:
+    """The origin of a call that this caller makes from Python."""
+    sent = {name.lower(): value for name, value in headers.items()}
+    return CallOrigin(
+        caller.surface,
+        caller.name,
+        caller.version,
+        caller.scopes,
+        caller.is_owner,
+        caller.claims,
+        sent,
+        redactor.secret_texts(sent),
+    )
+
+
 class Context:
     """The call as its tool sees it."""
 
     __slots__ = (
-        "_bars", "_keys", "_message_limit", "_output", "_queue", "_report", "_requests", "_run", "_stopped",
-        "_thread", "_warned",
+        "_bars", "_keys", "_message_limit", "_output", "_queue", "_report", "_requests", "_run", "_state",
+        "_stopped", "_thread", "_warned",
     )  # fmt: skip
 
     def __init__(self, run: Run, queue: LoopQueue, message_limit: int = MESSAGE_LIMIT) -> None:
@@ -69,11 +109,36 @@ class Context:
         self._warned: set[str] | None = None
         self._bars: Any = None  # set by `progress.bars`
         self._output: Any = None  # set by `output_capture`
+        self._state = NO_STATE  # set by `tool`
 
     @property
     def id(self) -> str:
         """The call's id."""
         return self._run.id
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls: identity, client, scopes, claims of its token, and the way it came (F1)."""
+        origin = self._run.origin
+        return Caller(
+            self._run.caller,
+            origin.client,
+            origin.version,
+            origin.scopes,
+            origin.claims,
+            origin.surface,
+            origin.is_owner,
+        )
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of the caller's HTTP request that `tool_headers` allows, by names in lower case."""
+        return self._run.origin.headers
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The mapping that the lifespan of the tool's file yields; empty if it has none (F2)."""
+        return self._state
 
     @property
     def cancelled(self) -> str | None:
@@ -284,7 +349,7 @@ class Context:
         return self._requests.start(self, start)
 
 
-# These three are for the other modules of this package. They are functions, because each public method of
+# These are for the other modules of this package. They are functions, because each public method of
 # `Context` is offered to the authors of tools.
 
 
@@ -311,6 +376,12 @@ def send_partial(ctx: Context, partial: Raw) -> None:
     ctx._send_content(Report(partial=partial))
     if get_ident() != ctx._thread:
         ctx._queue.wait_for_room(ctx)
+
+
+def wait_on_loop(ctx: Context, start: Callable[[], Awaitable[_T]]) -> _T:
+    """Have the engine's loop await something while this thread of the tool waits; raises what that raises."""
+    ctx._raise_if_stopped()
+    return ctx._request_from_thread(start).result()
 
 
 def stop_call(ctx: Context, reason: str) -> None:

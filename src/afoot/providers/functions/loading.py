@@ -1,4 +1,4 @@
-"""`load_file` and `load_module`: the tools of a file or module. A file is read afresh each time."""
+"""`load_file` and `load_module`: the tools and the app of a file or module. A file is read afresh."""
 
 import importlib
 import itertools
@@ -10,12 +10,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
+
 from afoot.errors import BadTool, CallerError
+from afoot.providers.functions.app import App
 from afoot.providers.functions.tool import FunctionTool
 from afoot.providers.isolation.tool import FILE_MODULE_PREFIX
 
 _module_numbers = itertools.count(1)
 _imported_by_file: dict[Path, set[str]] = {}  # by file: the modules of its own folder that it imported
+
+
+class Loaded(Struct, frozen=True):
+    """The tools of one target in the order in which it names them, and its app, if it has one."""
+
+    tools: list[Callable[..., Any]]
+    app: App | None = None
 
 
 def tools_in(module: ModuleType) -> list[Callable[..., Any]]:
@@ -27,16 +37,38 @@ def tools_in(module: ModuleType) -> list[Callable[..., Any]]:
     return list(found.values())
 
 
-def load_file(path: str | Path) -> list[Callable[..., Any]]:
-    """The tools of a file; raises CallerError naming file and line if it cannot be run, or has no tools."""
-    tools = tools_in(run_file(path))
-    if not tools:
-        raise CallerError(f"no tools in {path}: decorate functions with @afoot.tool")
-    return tools
+def app_in(module: ModuleType) -> App | None:
+    """The one `App` of a module, which may be imported; raises CallerError if it has several."""
+    found = {id(value): (name, value) for name, value in vars(module).items() if isinstance(value, App)}
+    if len(found) > 1:
+        names = ", ".join(name for name, _ in found.values())
+        where = getattr(module, "__file__", None) or module.__name__
+        raise CallerError(f"{where} has several apps ({names}): keep one afoot.App in a file")
+    return next((app for _, app in found.values()), None)
 
 
-def load_module(name: str) -> list[Callable[..., Any]]:
-    """The tools of a module that can be imported; raises CallerError if there is none, or it has no tools."""
+def load_function(function: Callable[..., Any]) -> Loaded:
+    """A function that is offered by itself, and the app of its module; raises CallerError as `app_in`."""
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    tool = getattr(function, "__afoot_tool__", None)
+    if isinstance(tool, FunctionTool) and tool.app is None and module is not None:
+        tool.app = app_in(module)
+    return Loaded([function], tool.app if isinstance(tool, FunctionTool) else None)
+
+
+def load_file(path: str | Path) -> Loaded:
+    """The tools and the app of a file.
+
+    Raises CallerError naming file and line if it cannot be run, has no tools, or has several apps.
+    """
+    return offers_of(run_file(path), str(path))
+
+
+def load_module(name: str) -> Loaded:
+    """The tools and the app of a module that can be imported.
+
+    Raises CallerError if there is none, if it has no tools, or several apps.
+    """
     if not all(part.isidentifier() for part in name.split(".")) or os.path.isfile(name):
         what = "no name of a module"
         if os.path.isdir(name):
@@ -45,16 +77,14 @@ def load_module(name: str) -> list[Callable[..., Any]]:
             what = "no Python file"
         raise CallerError(f"cannot serve {name!r}: this is {what}; name a file of tools (.py), or a module")
     try:
-        tools = tools_in(importlib.import_module(name))
+        module = importlib.import_module(name)
     except (BadTool, KeyboardInterrupt):
         raise
     except ImportError as error:
         raise CallerError(f"cannot load {name}: {error}") from None
     except BaseException as error:
         raise CallerError(_load_error(error, _failed_file(error) or name)) from error
-    if not tools:
-        raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool")
-    return tools
+    return offers_of(module, name)
 
 
 def run_file(path: str | Path, module_name: str = "") -> ModuleType:
@@ -80,6 +110,19 @@ def run_file(path: str | Path, module_name: str = "") -> ModuleType:
         name for name in set(sys.modules) - before if _is_in_folder(sys.modules.get(name), folder)
     }
     return module
+
+
+def offers_of(module: ModuleType, name: str) -> Loaded:
+    """The tools and the app of a module; raises CallerError if it has no tools, or several apps."""
+    tools = tools_in(module)
+    if not tools:
+        raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool")
+    app = app_in(module)
+    for function in tools if app is not None else ():
+        tool: FunctionTool = getattr(function, "__afoot_tool__")  # noqa: B009
+        tool.app = app
+        tool.home = module.__name__
+    return Loaded(tools, app)
 
 
 def _run(file: Path, source: bytes, name: str) -> ModuleType:

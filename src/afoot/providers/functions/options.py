@@ -1,7 +1,7 @@
 """`ToolOptions`, the options of the decorator `tool`, and `FunctionSettings`, the settings of a provider."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, TypedDict
 
@@ -31,6 +31,7 @@ class ToolOptions(TypedDict, total=False):
     idempotent: bool
     open_world: bool
     requires: Mapping[str, object]
+    scopes: Sequence[str]
     own_loop: bool
     isolate: bool
     cpu_bound: bool
@@ -78,6 +79,14 @@ def _is_whole(value: object) -> bool:
 _TEXT: Final[_Check] = "text", lambda value: value is None or isinstance(value, str)
 _FLAG: Final[_Check] = "True or False", lambda value: isinstance(value, bool)
 _TABLE: Final[_Check] = "a dict", lambda value: isinstance(value, Mapping)
+_WORDS: Final[_Check] = (
+    "a list of texts",
+    lambda value: (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and all(isinstance(one, str) and one and not any(map(str.isspace, one)) for one in value)
+    ),
+)
 _COUNT: Final[_Check] = "a whole number, 0 or more", _is_whole
 _LIMIT: Final[_Check] = "a whole number (0 is no limit)", lambda value: _is_whole(value) or value == math.inf
 # By option; an empty word stands for one that is left out.
@@ -100,6 +109,7 @@ _CHECKS: Final[dict[str, _Check]] = {
     "on_disconnect": _one_of("cancel", "detach"),
     "join": _one_of("", "same-arguments"),
     **dict.fromkeys(("requires", "input_schema"), _TABLE),
+    "scopes": _WORDS,
 }
 
 

@@ -8,8 +8,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from types import UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, get_args
 
 import jsonschema_rs
 import msgspec
@@ -22,7 +21,12 @@ from pydantic.fields import FieldInfo
 
 from afoot.errors import ToolError
 from afoot.providers.functions import schema as schemas
-from afoot.providers.functions.context import Context
+from afoot.providers.functions.dependencies import (
+    DependencyPlan,
+    dependencies_of,
+    takes_context,
+    type_hints,
+)
 
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _SECTIONS: Final = [
@@ -49,21 +53,30 @@ class Docstring(Struct, frozen=True):
 class Signature:
     """The parameters of a function. `context` names the parameter that gets the Context, if there is one.
 
+    `plan` fills the parameters with `Depends`, if there are any; neither is in the schema.
+
     `bind` turns arguments into Python values; it raises ToolError.validation naming each that does not fit
     (E4). Where all parameters are plain, `validate` does the same in one step, and raises pydantic's own
     error.
     """
 
-    __slots__ = ("bind", "context", "is_empty", "schema", "validate")
+    __slots__ = ("bind", "context", "is_empty", "plan", "schema", "validate")
 
     def __init__(
-        self, function: Callable[..., Any], doc: Docstring, raw: Mapping[str, Any] | None = None
+        self,
+        function: Callable[..., Any],
+        doc: Docstring,
+        raw: Mapping[str, Any] | None = None,
+        overrides: Mapping[Callable[..., Any], Callable[..., Any]] | None = None,
     ) -> None:
         parameters = dict(inspect.signature(function).parameters)
         hints = type_hints(function)
         self.context = next((name for name in parameters if takes_context(hints.get(name))), None)
         if self.context is not None:
             del parameters[self.context]
+        filled = dependencies_of(parameters, hints)
+        self.plan = DependencyPlan(filled, overrides) if filled else None
+        parameters = {name: one for name, one in parameters.items() if name not in filled}
         for parameter in parameters.values():
             if parameter.kind is parameter.VAR_POSITIONAL:
                 must = f"name each parameter, or take **{parameter.name}"
@@ -82,28 +95,6 @@ class Signature:
             self.bind = _bind_by_model(model, parameters)
             if _is_simple(model, parameters):
                 self.validate = model.__pydantic_validator__.validate_json
-
-
-def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function, with strings resolved; raises TypeError naming one that cannot be."""
-    target = inspect.unwrap(function)
-    target = target if inspect.isroutine(target) else getattr(target, "func", type(target).__call__)
-    # Context may be imported for the type checker alone.
-    names = {"Context": Context, **getattr(target, "__globals__", {})}
-    try:
-        return typing.get_type_hints(target, globalns=names, include_extras=True)
-    except (NameError, AttributeError, SyntaxError) as error:
-        must = "name what is at the top of its module"
-        raise TypeError(f"an annotation cannot be resolved: {error}; {must}") from error
-
-
-def takes_context(annotation: Any) -> bool:
-    """Whether a parameter with this annotation receives the Context (P2)."""
-    if get_origin(annotation) is Annotated:
-        return takes_context(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return any(takes_context(option) for option in get_args(annotation))
-    return annotation is Context
 
 
 def _build_model(

@@ -148,7 +148,7 @@ class LoopThread:
                 self.watchdog.leave_thread(ctx)
 
         task = _LoopTask(watched, lambda outcome: queue.put(ctx, _resolve, done, outcome), copy_context())
-        loop = self._running_loop()
+        loop = self.running_loop()
         loop.call_soon_threadsafe(task.start)
         try:
             return (await asyncio.shield(done)).get()
@@ -165,7 +165,8 @@ class LoopThread:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.loop = None
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
+    def running_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop; the first call starts its thread."""
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
             thread = threading.Thread(

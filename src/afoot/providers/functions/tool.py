@@ -7,6 +7,7 @@ processes.
 import asyncio
 import hashlib
 import inspect
+import logging
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,18 +24,21 @@ from afoot.core.facts import Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import BadTool, ToolError, UnknownName
 from afoot.providers.functions import output_capture
+from afoot.providers.functions.app import App, Lifespans, OpenLifespan
 from afoot.providers.functions.context import Context, current_context, stop_call
+from afoot.providers.functions.dependencies import BadDependency, type_hints
 from afoot.providers.functions.loop_queue import LoopQueue
 from afoot.providers.functions.options import FunctionSettings, ToolOptions, find_mistake
 from afoot.providers.functions.progress import bars
 from afoot.providers.functions.results import NO_ANNOTATION, ResultEncoder
-from afoot.providers.functions.signature import Signature, parse_docstring, type_hints
+from afoot.providers.functions.signature import Signature, parse_docstring
 from afoot.providers.functions.threads import LoopThread, ToolThreads, collect_async
 from afoot.providers.functions.watchdog import Watchdog
 from afoot.providers.isolation.frames import ToolSource
 from afoot.providers.isolation.pool import ChildPool
 from afoot.providers.isolation.tool import DEFAULT_CONCURRENCY, IsolatedTool, make_isolated_tool
 
+_log = logging.getLogger("afoot.providers")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _HINT_NAMES: Final = {
     "read_only": "readOnlyHint",
@@ -45,6 +49,7 @@ _HINT_NAMES: Final = {
 
 Positional = tuple[Any, ...]
 Kwargs = dict[str, Any]
+Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -71,7 +76,13 @@ def _decorate(options: ToolOptions, function: Any) -> Any:
 class FunctionTool:
     """A function with its options. Its annotations are read when needed, as they may name later classes."""
 
-    def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: ToolOptions, overrides: Overrides | None = None
+    ) -> None:
+        """`overrides`: functions that run in the place of its dependencies, for tests."""
+        self._overrides = overrides
+        self.app: App | None = None  # of the target that offers it; `loading` sets both
+        self.home = ""  # the module of that target, if it has an app
         self.function = function
         self.options = options
         self.name = options.get("name") or getattr(function, "__name__", type(function).__name__)
@@ -95,9 +106,8 @@ class FunctionTool:
     def signature(self) -> Signature:
         """The parameters of the function; raises BadTool naming file, line and parameter."""
         try:
-            return Signature(
-                self.function, parse_docstring(self.function.__doc__), self.options.get("input_schema")
-            )
+            doc = parse_docstring(self.function.__doc__)
+            return Signature(self.function, doc, self.options.get("input_schema"), self._overrides)
         except TypeError as error:
             raise BadTool(f"tool {self.name} ({self.location}): {error}") from error
 
@@ -150,6 +160,7 @@ class FunctionTool:
             destructive=options.get("destructive", False),
             lifecycle=options.get("lifecycle", settings.lifecycle),
             requires=options.get("requires", {}),
+            scopes=tuple(options.get("scopes", ())),
             digest=hashlib.sha256(definition).hexdigest(),
             task=options.get("task", ""),
             on_disconnect=options.get("on_disconnect", "cancel"),
@@ -167,16 +178,27 @@ class FunctionProvider:
         settings: FunctionSettings = FunctionSettings(),  # noqa: B008
         watchdog: Watchdog | None = None,
         pool: ChildPool | None = None,
+        overrides: Overrides | None = None,
+        lifespans: Lifespans | None = None,
     ) -> None:
+        """`lifespans` knows the lifespan of every app of these functions; without it, none has a state."""
         self._name = name
         self._settings = settings
         self._functions: dict[str, FunctionTool] = {}
+        self.apps: set[App] = set()  # whose lifespans its tools use
+        self._lifespans: dict[str, OpenLifespan] = {}  # by tool
+        self._broken: dict[str, BadTool] = {}  # left out: somebody may call them all the same
         for function in functions:
-            self._add_function(getattr(function, "__afoot_tool__", None) or FunctionTool(function, {}))
+            declared = getattr(function, "__afoot_tool__", None) or FunctionTool(function, {})
+            if overrides:
+                app = declared.app
+                declared = FunctionTool(declared.function, declared.options, overrides)
+                declared.app = app
+            self._add_function(declared)
         self._pool = pool or ChildPool(settings.isolation)
         self._owns_pool = pool is None
         self._isolated: dict[str, IsolatedTool] = {}
-        self._tools = tuple(self._build_tool(function) for function in self._functions.values())
+        self._tools = tuple(self._build_tool(function, lifespans) for function in self._functions.values())
         self._watchdog = watchdog or Watchdog()  # one that is never entered does nothing
         self.threads = ToolThreads(settings.stuck_limit, settings.cancel_waits, self._watchdog)
         self._watchdog.codes.add(FunctionProvider._run_on_engine_loop.__code__)
@@ -196,6 +218,8 @@ class FunctionProvider:
         function = self._functions.get(tool)
         if function is None:
             raise UnknownName("tool", tool, self._functions)
+        if tool in self._broken:
+            raise ToolError.unavailable(str(self._broken[tool]), code="bad_tool")
         signature = function.signature
         if tool in self._isolated:
             signature.bind(arguments)  # raises before a child process is started
@@ -213,8 +237,10 @@ class FunctionProvider:
         return partial(self._work, function, args, kwargs)
 
     def start(self, tool: str, caller: str) -> RunnerStart | None:
-        """The start of a child process, for an isolated tool that has none ready."""
-        return self._isolated[tool].start() if tool in self._isolated else None
+        """The start of a child process, for an isolated tool that has none ready; or of a lifespan."""
+        if tool in self._isolated:
+            return self._isolated[tool].start()
+        return self._lifespans[tool].start() if tool in self._lifespans else None
 
     def sources(self) -> set[ToolSource]:
         """The modules of isolated tools."""
@@ -227,11 +253,24 @@ class FunctionProvider:
         if self._owns_pool:
             self._pool.close()
 
-    def _build_tool(self, function: FunctionTool) -> Tool:
-        tool = function.to_tool(self._name, self._settings)
+    def _build_tool(self, function: FunctionTool, lifespans: Lifespans | None) -> Tool:
+        try:
+            tool = function.to_tool(self._name, self._settings)
+        except BadTool as error:
+            # The other tools are served: this one may be the work of somebody else, who changed a dependency.
+            if not isinstance(error.__cause__, BadDependency):
+                raise
+            _log.error("%s; it is left out", error)
+            self._broken[function.name] = error
+            nothing = Raw(msgspec.json.encode({"name": function.name, "inputSchema": {"type": "object"}}))
+            return Tool(function.name, self._name, nothing, gone=True)
         isolated = make_isolated_tool(function, tool, self._settings, self._pool)
         if isolated is None:
-            return tool
+            if lifespans is None or function.app is None or function.app.lifespan is None:
+                return tool
+            self.apps.add(function.app)
+            self._lifespans[function.name] = lifespans.open(function.app)
+            return replace(tool, starts=True)
         self._isolated[function.name] = isolated
         return replace(
             tool,
@@ -251,6 +290,10 @@ class FunctionProvider:
         if queue is None or queue.loop is not asyncio.get_running_loop():
             queue = self._queue = LoopQueue(asyncio.get_running_loop())
         ctx = Context(run, queue, self._settings.message_limit)
+        lifespan = self._lifespans.get(function.name) if self._lifespans else None
+        if lifespan is not None:
+            lifespan.begin_call()
+            ctx._state = lifespan.state
         if function.signature.context is not None:
             kwargs[function.signature.context] = ctx
         if self._settings.capture and type(sys.stdout) is not output_capture.CapturingStream:
@@ -262,9 +305,7 @@ class FunctionProvider:
             if function.is_async and not function.own_loop:
                 value = await self._run_on_engine_loop(function, args, kwargs, ctx)
             else:
-                value = await self._run_off_engine_loop(
-                    function, partial(function.function, *args, **kwargs), ctx, queue
-                )
+                value = await self._run_off_engine_loop(function, args, kwargs, ctx, queue)
         except (asyncio.CancelledError, SystemExit) as error:
             raise _error_to_raise(error, run) from None
         finally:
@@ -278,6 +319,8 @@ class FunctionProvider:
                 ctx._output.end(ctx)
             if ctx._requests:
                 stop_call(ctx, "the call is over")
+            if lifespan is not None:
+                lifespan.end_call()
         # The commonest result, without a call in between: ASCII text of a function that promises no schema.
         if type(value) is str and function.result_encoder.schema is None and value.isascii():
             return Result(Raw(b'[{"type":"text","text":' + encode_sized(value, len(value)) + b"}]"))
@@ -295,6 +338,8 @@ class FunctionProvider:
         if watchdog.is_asleep:
             watchdog.wake()
         try:
+            if function.signature.plan is not None:
+                return await function.signature.plan.run(function.function, args, kwargs, ctx)
             if function.is_generator:
                 return await collect_async(function.function(*args, **kwargs), ctx)
             return await function.function(*args, **kwargs)
@@ -302,17 +347,19 @@ class FunctionProvider:
             watchdog.active -= 1
 
     async def _run_off_engine_loop(
-        self, function: FunctionTool, call: Callable[[], Any], ctx: Context, queue: LoopQueue
+        self, function: FunctionTool, args: Positional, kwargs: Kwargs, ctx: Context, queue: LoopQueue
     ) -> Any:
+        plan = function.signature.plan
         try:
             if function.is_async:
-
-                async def collect() -> Any:
-                    return await collect_async(call(), ctx)
-
-                start = collect if function.is_generator else call
                 function.loop_thread.watchdog = self._watchdog
+                run = _run_async if plan is None else plan.run
+                start = partial(run, function.function, args, kwargs, ctx)
                 return await function.loop_thread.run(ctx, queue, start)
+            if plan is None:
+                call = partial(function.function, *args, **kwargs)
+            else:
+                call = partial(plan.run_in_thread, function.function, args, kwargs, ctx)
             value = await self.threads.run(ctx, queue, function.name, call)
             # A decorator may hide that the function is async: then its thread only made the coroutine.
             if inspect.isawaitable(value):
@@ -320,6 +367,11 @@ class FunctionProvider:
             return await collect_async(value, ctx) if inspect.isasyncgen(value) else value
         finally:
             stop_call(ctx, ctx.cancelled or "the call is over")
+
+
+async def _run_async(function: Callable[..., Any], args: Positional, kwargs: Kwargs, ctx: Context) -> Any:
+    value = function(*args, **kwargs)
+    return await (collect_async(value, ctx) if inspect.isasyncgen(value) else value)
 
 
 def _error_to_raise(error: asyncio.CancelledError | SystemExit, run: Run) -> BaseException:

@@ -14,6 +14,7 @@ from afoot.core.ports import Report, Run
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_text
 from afoot.providers.exit_status import describe_exit
+from afoot.providers.functions.app import CLOSE_S
 from afoot.providers.isolation.fork_client import FrameConnection
 from afoot.providers.isolation.frames import (
     AskQuestion,
@@ -22,6 +23,7 @@ from afoot.providers.isolation.frames import (
     ChildExit,
     ContentReport,
     CpuUsage,
+    EndChild,
     FlushOutput,
     Heartbeat,
     InvokeTool,
@@ -41,6 +43,7 @@ from afoot.providers.isolation.frames import (
 )
 from afoot.providers.isolation.remote_run import encodable_result, to_exception, to_remote_error
 
+END_S: Final = 2 * CLOSE_S + 1  # for a child that was told to end: its lifespan is cancelled in time
 EXIT_AFTER_EOF_S: Final = 0.5  # between the end of a child's pipe and its own end
 EXIT_REPORT_S: Final = 3.0  # for the fork server to say that a killed child is gone
 OUTPUT_WAIT_S: Final = 1.0  # for the fork server to send the rest of a call's output
@@ -66,7 +69,8 @@ class ChildProcess:
         self.exited: asyncio.Future[ChildExit] = loop.create_future()
         self.connection: FrameConnection | None = None
         self.kill_reason = ""  # set when it was killed because its connection was lost
-        self.is_killed = False  # SIGKILL was sent; it may still be there
+        self.is_killed = False  # SIGKILL was sent, or it was told to end; it may still be there
+        self.has_lifespan = False
         self._send_to_fork_server = send_to_fork_server
         self._call: IsolatedCall | None = None
         self._exit: ChildExit | None = None
@@ -92,6 +96,15 @@ class ChildProcess:
         if not self.exited.done():
             self.is_killed = self.is_killed or number == signal.SIGKILL
             self._send_to_fork_server(SignalChild(self.number, number))
+
+    def end(self) -> None:
+        """End a child that runs no call: one with a lifespan has time to close it."""
+        if self.has_lifespan and self.connection is not None and not self.is_killed:
+            self.is_killed = True
+            self.connection.send(EndChild())
+            asyncio.get_running_loop().call_later(END_S, self.signal, signal.SIGKILL)
+        else:
+            self.signal(signal.SIGKILL)
 
     def flush_output(self) -> None:
         """The call is over: have the fork server send the rest of its output."""

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
+from afoot.core.ports import CallOrigin
 from afoot.errors import ToolError
 
 MAGIC: Final = b"\xaf\x00\x1f\xfa"  # nothing that a program prints looks like it
@@ -76,6 +77,7 @@ class ChildReady(IpcMessage, frozen=True, tag="hello"):
     secret: str
     child: int
     error: str = ""
+    has_lifespan: bool = False  # it must be told before it ends, so that it can close it
 
 
 class ProgressReading(IpcMessage, frozen=True, tag="r"):
@@ -154,6 +156,11 @@ class RunCall(IpcMessage, frozen=True, tag="begin"):
     resumed_from: Raw = NOTHING
     message_limit: int = 1000
     limits: ResourceLimits = ResourceLimits()
+    origin: CallOrigin = CallOrigin()
+
+
+class EndChild(IpcMessage, frozen=True, tag="end"):
+    """Close the lifespan, and exit: no more calls will come."""
 
 
 class CancelCall(IpcMessage, frozen=True, tag="cancel"):
@@ -253,7 +260,7 @@ FromChild = (
     | WithdrawRequest
     | CallDone
 )
-ToChild = RunCall | CancelCall | RequestReply
+ToChild = RunCall | CancelCall | RequestReply | EndChild
 ToForkServer = ForkChild | WatchCall | FlushOutput | SignalChild
 FromForkServer = ForkServerReady | OutputLines | CpuUsage | OutputComplete | ChildExit
 

@@ -12,7 +12,7 @@ from typing import Final, Self
 from afoot.config.tables import IsolationSettings
 from afoot.errors import CallerError, RunnerDied, ToolError
 from afoot.providers.exit_status import describe_exit
-from afoot.providers.isolation.child_process import ChildProcess
+from afoot.providers.isolation.child_process import END_S, ChildProcess
 from afoot.providers.isolation.fork_client import ForkClient, FrameConnection, FrameReceiver
 from afoot.providers.isolation.frames import ChildExit, ChildReady, ForkChild, IpcMessage, ToolSource
 
@@ -44,6 +44,13 @@ class ChildPool:
 
     async def __aexit__(self, *_: object) -> None:
         fork_client = self._fork_client
+        self._is_closed = True
+        self._kept_sources = frozenset()
+        with_lifespan = [child for child in self._all.values() if child.has_lifespan]
+        for child in with_lifespan:
+            child.end()
+        if with_lifespan:
+            await asyncio.wait([child.exited for child in with_lifespan], timeout=END_S)
         self.close()
         if fork_client is not None:
             await fork_client.wait_closed()
@@ -62,7 +69,7 @@ class ChildPool:
         self._kept_sources = frozenset(sources)
         for source in tuple(self._idle):
             while source not in self._kept_sources and self._idle[source]:
-                self._idle[source].pop().signal(signal.SIGKILL)
+                self._idle[source].pop().end()
         for child in tuple(self._all.values()):
             is_needed = child.ready.done() or self._waiters.get(child.source)
             if child.source not in self._kept_sources and not is_needed:
@@ -124,6 +131,7 @@ class ChildPool:
             child.ready.set_exception(ToolError.internal(text, code="start_failed"))
             return None
         child.connection = connection
+        child.has_lifespan = ready.has_lifespan
         child.ready.set_result(None)
         return child
 
@@ -171,7 +179,7 @@ class ChildPool:
                 return
         idle = self._idle.setdefault(child.source, [])
         if child.source not in self._kept_sources:
-            child.signal(signal.SIGKILL)
+            child.end()
             return
         idle.append(child)
         if len(idle) > self.settings.warm:
@@ -182,7 +190,7 @@ class ChildPool:
         idle = self._idle.get(child.source, [])
         if child in idle and len(idle) > self.settings.warm:
             idle.remove(child)
-            child.signal(signal.SIGKILL)
+            child.end()
 
     def _kill_slow_starts(self, source: ToolSource, after_s: float) -> None:
         """After a start was given up: kill the children that have been loading for longer than this."""

@@ -81,6 +81,7 @@ class RemoteRun:
         self.id = message.id
         self.attempt = message.attempt
         self.caller = message.caller
+        self.origin = message.origin
         self.resumed_from = message.resumed_from
         self.more = NOTHING  # for tools of other servers alone
         self.cancelled: str | None = None

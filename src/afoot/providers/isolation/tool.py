@@ -37,6 +37,7 @@ class FunctionDeclaration(Protocol):
     options: ToolOptions
     name: str
     is_async: bool
+    home: str
 
     @property
     def location(self) -> str: ...
@@ -66,7 +67,15 @@ class IsolatedTool(Struct, frozen=True):
         """Run one call in a child of its own."""
         saved = run.resumed_from if bytes(run.resumed_from) else NOTHING
         message = RunCall(
-            self.name, arguments, run.id, run.attempt, run.caller, saved, self.message_limit, self.limits
+            self.name,
+            arguments,
+            run.id,
+            run.attempt,
+            run.caller,
+            saved,
+            self.message_limit,
+            self.limits,
+            run.origin,
         )
         child = await self.pool.acquire(self.source)
         call = IsolatedCall(child, run, message, self.grace_s)
@@ -104,7 +113,8 @@ def make_isolated_tool(
 
 def find_source(function: FunctionDeclaration) -> ToolSource:
     """The module or file in which a child finds this tool; raises BadTool if there is none."""
-    name = getattr(inspect.unwrap(function.function), "__module__", "")
+    # With an app, a child loads the module that has the app.
+    name = function.home or getattr(inspect.unwrap(function.function), "__module__", "")
     module = sys.modules.get(name)
     values = () if module is None else vars(module).values()
     if not any(getattr(value, "__afoot_tool__", None) is function for value in values):

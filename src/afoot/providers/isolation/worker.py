@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
@@ -28,11 +28,13 @@ from afoot.core.facts import Result
 from afoot.errors import AfootError
 from afoot.providers.content import without_surrogates
 from afoot.providers.functions import output_capture, reporting
+from afoot.providers.functions.app import App, Lifespans
 from afoot.providers.functions.context import MESSAGE_LIMIT, current_context
-from afoot.providers.functions.loading import run_file, tools_in
+from afoot.providers.functions.loading import Loaded, offers_of, run_file
 from afoot.providers.functions.options import FunctionSettings
 from afoot.providers.functions.progress import bars
 from afoot.providers.functions.reporting import SOCKET_VARIABLE
+from afoot.providers.functions.threads import LoopThread
 from afoot.providers.functions.tool import FunctionProvider, FunctionTool
 from afoot.providers.isolation import pool
 from afoot.providers.isolation.frames import (
@@ -40,6 +42,7 @@ from afoot.providers.isolation.frames import (
     CallDone,
     CancelCall,
     ChildReady,
+    EndChild,
     FrameDecoder,
     RemoteError,
     ResourceLimits,
@@ -74,42 +77,90 @@ _MAX_DATAGRAMS: Final = 1000  # read at once: more than a socket holds, so that 
 def main(address: str, secret: str, child: int, source: ToolSource) -> None:
     """Run a child until the gateway disconnects."""
     os.environ[SOCKET_VARIABLE] = report_address(address, child)
-    tools, error = _load_tools(source)
+    loaded, error = _load_tools(source)
+    lifespan = ChildLifespan(loaded)
+    error = error or lifespan.open()
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
-    connection.sendall(encode_frame(ChildReady(secret, child, error)))
+    connection.sendall(encode_frame(ChildReady(secret, child, error, lifespan.is_open)))
     if error:
         # Wait until the gateway has read it: the fork server's report of our exit takes another way.
         connection.recv(1)
     else:
-        asyncio.run(_serve(connection, tools, os.environ[SOCKET_VARIABLE]))
+        asyncio.run(_serve(connection, loaded.tools, lifespan, os.environ[SOCKET_VARIABLE]))
 
 
-async def _serve(connection: socket.socket, tools: list[Callable[..., Any]], reports: str) -> None:
+async def _serve(
+    connection: socket.socket, tools: list[Callable[..., Any]], lifespan: "ChildLifespan", reports: str
+) -> None:
     loop = asyncio.get_running_loop()
     datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     datagrams.bind(reports)
     datagrams.setblocking(False)
-    worker = Worker(tools, loop, datagrams)
+    worker = Worker(tools, lifespan, loop, datagrams)
     loop.add_signal_handler(signal.SIGTERM, worker.interrupt)
     loop.add_reader(datagrams, worker.relay_reports)
     await loop.create_unix_connection(lambda: worker, sock=connection)
     await worker.disconnected.wait()
 
 
+class ChildLifespan:
+    """The lifespan of the module of this child, on the one loop on which its async tools run, too.
+
+    Tools without a lifespan have a loop each; here things of the state would not work on another loop.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.lifespans = Lifespans()
+        self.lifespans.start_s = None  # the gateway limits the start of a child
+        self.is_open = False
+        self._loaded = loaded
+        self._thread = LoopThread("lifespan")
+
+    def open(self) -> str:
+        """Open it, if there is one; gives the error if that fails."""
+        app = self._loaded.app
+        if app is None or app.lifespan is None:
+            return ""
+        for function in self._loaded.tools:
+            vars(getattr(function, "__afoot_tool__"))["loop_thread"] = self._thread  # noqa: B009
+        self.is_open = True
+        try:
+            self._wait(self._opened(app))
+        except Exception as error:
+            return without_surrogates(str(error))
+        return ""
+
+    def close(self) -> None:
+        """Close it, within its limit."""
+        if self.is_open:
+            self._wait(self.lifespans.__aexit__())
+
+    async def _opened(self, app: App) -> None:
+        await self.lifespans.open(app).opened()
+
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._thread.running_loop()).result()
+
+
 class Worker(asyncio.Protocol):
     """The child's end of the connection, and the call that runs."""
 
     def __init__(
-        self, tools: list[Callable[..., Any]], loop: asyncio.AbstractEventLoop, datagrams: socket.socket
+        self,
+        tools: list[Callable[..., Any]],
+        lifespan: ChildLifespan,
+        loop: asyncio.AbstractEventLoop,
+        datagrams: socket.socket,
     ) -> None:
         self.disconnected = asyncio.Event()
         self._loop = loop
         self._datagrams = datagrams
         self._tools = tools
+        self._lifespan = lifespan
         self._message_limit = MESSAGE_LIMIT
         self._initial_state = ProcessState()
-        self._provider = _make_provider(tools, MESSAGE_LIMIT)
+        self._provider = _make_provider(tools, lifespan, MESSAGE_LIMIT)
         self._frames: FrameDecoder[ToChild] = FrameDecoder(ToChild, MAX_FRAME_BYTES)
         self._pipe: GatewayPipe | None = None
         self._run: RemoteRun | None = None
@@ -126,6 +177,9 @@ class Worker(asyncio.Protocol):
                 assert self._pipe is not None
                 self._run = RemoteRun(message, self._pipe)
                 self._task = self._loop.create_task(self._run_call(message, self._run))
+            elif isinstance(message, EndChild):
+                self._lifespan.close()  # nothing else runs here now
+                os._exit(0)
             elif self._run is not None:
                 self._run.receive(message)
                 if isinstance(message, CancelCall) and self._task is not None:
@@ -186,7 +240,7 @@ class Worker(asyncio.Protocol):
 
     async def _call_tool(self, message: RunCall, run: RemoteRun) -> Result:
         if message.message_limit != self._message_limit:
-            self._provider = _make_provider(self._tools, message.message_limit)
+            self._provider = _make_provider(self._tools, self._lifespan, message.message_limit)
             self._message_limit = message.message_limit
         return await self._provider.prepare(message.tool, message.arguments)(run)
 
@@ -223,8 +277,8 @@ class _SilencedStream:
         return getattr(self._stream, name)
 
 
-def _load_tools(source: ToolSource) -> tuple[list[Callable[..., Any]], str]:
-    """The tools of the module, and an error if it cannot be loaded."""
+def _load_tools(source: ToolSource) -> tuple[Loaded, str]:
+    """The tools and the app of the module, and an error if it cannot be loaded."""
     for number, name in enumerate(("stdout", "stderr"), 1):
         stream = open(number, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
         setattr(sys, f"__{name}__", stream)
@@ -237,14 +291,14 @@ def _load_tools(source: ToolSource) -> tuple[list[Callable[..., Any]], str]:
         module = _run_as_main(source.file) if source.file else import_module(source.module)
         pool.is_loading = False
         bars.patch()
-        tools = tools_in(module)
-        for function in tools:
+        loaded = offers_of(module, source.file or source.module)
+        for function in loaded.tools:
             found: FunctionTool = getattr(function, "__afoot_tool__")  # noqa: B009
             found.own_loop = found.is_async  # the loop of this process only carries messages
-        return tools, ""
+        return loaded, ""
     except Exception as error:
         text = str(error) if isinstance(error, AfootError) else f"{type(error).__name__}: {error}"
-        return [], without_surrogates(text)
+        return Loaded([]), without_surrogates(text)
 
 
 def _run_as_main(file: str) -> ModuleType:
@@ -264,9 +318,12 @@ def _after_fork() -> None:
         ctx._report = reporting.report
 
 
-def _make_provider(tools: list[Callable[..., Any]], message_limit: int) -> FunctionProvider:
+def _make_provider(
+    tools: list[Callable[..., Any]], lifespan: ChildLifespan, message_limit: int
+) -> FunctionProvider:
     settings = FunctionSettings(message_limit=message_limit, cancel_waits=True, isolation=NO_ISOLATION)
-    return FunctionProvider(tools, settings=settings)
+    lifespans = lifespan.lifespans if lifespan.is_open else None
+    return FunctionProvider(tools, settings=settings, lifespans=lifespans)
 
 
 def _describe_error(error: BaseException, limits: ResourceLimits) -> RemoteError:

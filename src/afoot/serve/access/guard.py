@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.peer import is_other_user, is_own_user
-from afoot.serve.access.principal import ANYBODY, CALL, NOBODY, Denied, Principal, operator_principal
+from afoot.serve.access.principal import ANYBODY, CALL, NOBODY, SCOPES, Denied, Principal, operator_principal
 from afoot.serve.access.tokens import OpenRequest, TokenChecks
 from afoot.serve.mcp.asgi import Scope, header
 
@@ -33,6 +33,7 @@ OPERATOR_TOKEN_NEEDED = (
     "the operator's token is needed: Authorization: Bearer … (the file `token` in the state folder has it;"
     " `afoot console` logs a browser in)"
 )
+ANONYMOUS = Principal(LOCAL_CALLER, frozenset((CALL,)))
 _BRIDGE_NAME = re.compile(rb"connect-([A-Za-z0-9]{16,64})")
 
 
@@ -61,25 +62,27 @@ class Guard(Struct, frozen=True):
         ):
             raise Denied(401, TOKEN_NEEDED, is_claim=bool(_bearer(scope)))
 
-    async def identify_caller(self, scope: Scope, open_request: OpenRequest | None = None) -> str:
-        """The caller of a request to `/mcp` (S3), which is answered for as long as its token is valid.
+    async def identify_caller(self, scope: Scope, open_request: OpenRequest | None = None) -> Principal:
+        """The principal of a request to `/mcp` (S3), which is answered for as long as its token is valid.
 
         Raises Denied.
         """
         self.check_mcp(scope)
         if header(scope, b"afoot-caller") is not None:
-            return self.bridge_caller(scope)
+            return Principal(self.bridge_caller(scope), frozenset(SCOPES), is_owner=True)
         return await self._identify(scope, open_request)
 
-    async def _identify(self, scope: Scope, open_request: OpenRequest | None) -> str:
-        if self._has_token(scope, self.mcp_token, self.operator_token):
-            return LOCAL_CALLER
+    async def _identify(self, scope: Scope, open_request: OpenRequest | None) -> Principal:
+        if self._has_token(scope, self.operator_token):
+            return Principal(LOCAL_CALLER, frozenset(SCOPES), is_owner=True)
+        if self._has_token(scope, self.mcp_token):
+            return ANONYMOUS
         bearer = _bearer(scope)
         found = await self.token_checks.find(bearer) if self.token_checks is not None and bearer else None
         if found is not None:
             found.require_scope(CALL)
             self._track(found, open_request)
-            return found.caller
+            return found
         if bearer:  # a request with an unknown token is refused, not treated as one without a token
             raise Denied(
                 401, TOKEN_UNKNOWN if self.is_closed else f"{TOKEN_UNKNOWN}; send none: none is needed"
@@ -88,7 +91,7 @@ class Guard(Struct, frozen=True):
             raise Denied(401, TOKEN_NEEDED, is_claim=False)
         if not self.is_open_to(scope):
             raise Denied(401, OTHER_USER if is_other_user(scope) else UNKNOWN_USER, is_claim=False)
-        return LOCAL_CALLER
+        return ANONYMOUS
 
     def is_open_to(self, scope: Scope) -> bool:
         """Whether the peer of a request may use `/mcp` without a token, if anybody may (S6)."""

@@ -5,11 +5,12 @@ import hashlib
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from json import dumps
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import jwt
-from msgspec import json
+from msgspec import DecodeError, json
 
 from afoot.config.tables import AccessSettings, is_secure_url
 from afoot.serve.access.principal import SCOPES, Denied, Principal
@@ -86,7 +87,7 @@ class JwtIssuer:
         except jwt.InvalidTokenError as error:
             raise Denied(401, f"the access token does not count: {error}") from None
         name = CALLER_PREFIX + _caller_name(str(claims["sub"]))
-        return Principal(name, self._scopes(claims), until=claims["exp"] + LEEWAY_S)
+        return Principal(name, self._scopes(claims), until=claims["exp"] + LEEWAY_S, claims=_encoded(claims))
 
     def _check_times(self, claims: dict[str, Any]) -> None:
         now = self._now()
@@ -102,7 +103,11 @@ class JwtIssuer:
     def _scopes(self, claims: dict[str, Any]) -> frozenset[str]:
         given = claims.get("scope", claims.get("scp", ""))
         words = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
-        return frozenset(scope for scope in SCOPES if self.issuer_scope(scope) in words)
+        prefix = self._access.scope_prefix
+        mine = (
+            word.removeprefix(prefix) for word in words if isinstance(word, str) and word.startswith(prefix)
+        )
+        return frozenset(scope for scope in mine if scope)
 
     async def _find_key(self, token: str) -> jwt.PyJWK:
         """The key that a token names; raises Denied."""
@@ -185,6 +190,16 @@ def _usable_keys(published: dict[str, Any]) -> dict[str, jwt.PyJWK]:
             # Of two keys with one id the first counts, so a later one cannot take its place.
             found.setdefault(str(one.get("kid", "")), key)
     return found
+
+
+def _encoded(claims: dict[str, Any]) -> bytes:
+    """Claims as JSON that every decoder reads; none if they hold NaN, which is no JSON."""
+    text = dumps(claims, ensure_ascii=False).encode("utf-8", "replace")
+    try:
+        json.decode(text)
+    except DecodeError:
+        return b"{}"
+    return text
 
 
 def _caller_name(subject: str) -> str:

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from difflib import get_close_matches
 from secrets import token_hex, token_urlsafe
 from typing import Final, Protocol
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 from afoot.core.ports import Clock, TimerHandle
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError, CallerError, UnknownName
-from afoot.serve.access.principal import CALL, SCOPES, Denied, Principal
+from afoot.serve.access.principal import CALL, SCOPE, SCOPES, Denied, Principal
 from afoot.wire.proof import secret_digest
 
 SECRET_PREFIX: Final = "afoot_"  # marks our secrets, also for scanners that search for leaked ones
@@ -69,15 +70,19 @@ class NamedTokens:
         """Make a new token; returns its secret and the token. Raises CallerError."""
         if _NAME.fullmatch(name) is None:
             raise CallerError(f"token {name!r}: a name has 1 to 64 letters, digits, `_`, `-`, `.` or `@`")
-        if unknown := [one for one in scopes if one not in SCOPES] or not scopes:
-            wrong = f"no scope {unknown[0]!r}" if isinstance(unknown, list) else "no scope is named"
-            raise CallerError(f"token {name!r}: {wrong}; there are {', '.join(SCOPES)}")
+        if not scopes:
+            raise CallerError(f"token {name!r}: no scope is named; there are {', '.join(SCOPES)}")
+        if wrong := next(filter(None, map(_scope_mistake, scopes)), ""):
+            raise CallerError(
+                f"token {name!r}: {wrong}; there are {', '.join(SCOPES)}, and those of your tools"
+            )
         if lasts_s is not None and not 0 < lasts_s <= MAX_LIFETIME_S:
             raise CallerError(
                 f"token {name!r}: it must last for a time over 0, and at most {MAX_LIFETIME_S:.0f} s"
             )
         secret, now = SECRET_PREFIX + token_urlsafe(32), self._now()
         ordered = [one for one in SCOPES if one in scopes]
+        ordered += sorted({one for one in scopes if one not in SCOPES})  # which tools require (F1)
         expires = None if lasts_s is None else now + lasts_s
         token = NamedToken(token_hex(4), name, secret_digest(secret.encode()), ordered, now, expires)
         with self._store.held():
@@ -125,6 +130,13 @@ class NamedTokens:
     def _save(self, tokens: list[NamedToken]) -> None:
         self._store.write(tokens)
         self._tokens = tokens
+
+
+def _scope_mistake(scope: str) -> str:
+    """The mistake in a scope, or "". A scope of the gateway that is misspelt is no scope of a tool."""
+    if scope not in SCOPES and (near := get_close_matches(scope, SCOPES, n=1, cutoff=0.75)):
+        return f"no scope {scope!r}; did you mean {near[0]!r}?"
+    return "" if SCOPE.fullmatch(scope) else f"{scope!r} is no scope: it has spaces or odd characters"
 
 
 class TokenIssuer(Protocol):
@@ -208,14 +220,15 @@ class TokenChecks:
             self.ending = {caller: why for caller, why in self.ending.items() if caller in staying}
 
     def challenge(self, scope: str = "") -> str:
-        """The value of WWW-Authenticate (RFC 6750, RFC 9728); `scope` is what alone is missing."""
+        """The value of WWW-Authenticate (RFC 6750, RFC 9728); `scope`: all that is missing, with spaces."""
         parts: list[str] = []
         if self.issuer is not None:
             parts.append(f'resource_metadata="{self.issuer.metadata_url}"')
         if scope:
             parts.append('error="insufficient_scope"')
         if scope or self.issuer is not None:  # without it, clients ask the issuer for every scope
-            parts.append(f'scope="{self._named(scope or CALL)}"')
+            named = " ".join(map(self._named, (scope or CALL).split()))
+            parts.append(f'scope="{named}"')
         return f"Bearer {', '.join(parts)}".rstrip()
 
     def _named(self, scope: str) -> str:

@@ -103,6 +103,7 @@ async def start(request: ApiRequest) -> None:
         Submission(
             want.tool, arguments, request.principal.caller, want.idle_s, want.ceiling_s,
             can_ask=not is_alone and ANSWER in request.principal.scopes,  # the events' reader can answer
+            origin=request.origin,
         )
     )  # fmt: skip
     place = (b"location", f"/api/calls/{live.call.id}".encode())
@@ -160,7 +161,13 @@ async def rerun(request: ApiRequest) -> None:
     start = StartRequest(gateway.engine.catalog.find_again(before.opened), arguments or Raw(b"{}"))
     check_start(start, bytes(arguments or b"{}"), gateway.settings.max_arguments_bytes)
     live = gateway.engine.submit(
-        Submission(start.tool, arguments or Raw(b"{}"), request.principal.caller, rerun_of=before.id)
+        Submission(
+            start.tool,
+            arguments or Raw(b"{}"),
+            request.principal.caller,
+            rerun_of=before.id,
+            origin=request.origin,
+        )
     )
     await gateway.wait_until_recorded()  # an acknowledged call is not lost (H1)
     place = (b"location", f"/api/calls/{live.call.id}".encode())

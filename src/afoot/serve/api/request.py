@@ -7,11 +7,13 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from afoot.core.ports import CallOrigin
 from afoot.errors import (
     AfootError,
     AlreadyAnswered,
     CallerError,
     IllegalFact,
+    MissingScope,
     OverQuota,
     Refused,
     ToolError,
@@ -108,6 +110,14 @@ class ApiRequest(Struct, frozen=True):
         """Whether the calls of this caller may be seen."""
         return self.only_caller in ("", caller)
 
+    @property
+    def origin(self) -> CallOrigin:
+        """The origin of a call that this request starts."""
+        sent = {key.decode("latin-1"): value.decode("latin-1") for key, value in self.scope["headers"]}
+        gateway = self.gateway
+        surface = "console" if self.session else "api"
+        return self.principal.origin(surface, gateway.headers_for_tools(sent), gateway.engine.redactor)
+
     def header(self, name: bytes) -> str:
         """A header's text, or nothing."""
         return (header(self.scope, name) or b"").decode("latin-1")
@@ -149,6 +159,8 @@ def as_api_error(error: Exception) -> ApiError | None:
             return ApiError(error.status, error.message)
         case UnknownName():
             return ApiError(404, str(error), "not_found", nearest=error.nearest)
+        case MissingScope():
+            return ApiError(403, str(error), "auth", code="insufficient_scope", scopes=error.scopes)
         case OverQuota():
             return ApiError(429, str(error), "rate_limit", retryable=True, retry_after_s=error.retry_after)
         case Refused():

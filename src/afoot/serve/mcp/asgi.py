@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, UnsetType
 
+from afoot.core.ports import CallOrigin
 from afoot.serve.access.tokens import OpenRequest
 from afoot.wire import framing
 from afoot.wire.jsonrpc import INVALID_REQUEST, REQUEST_CANCELLED, Fault, Id
@@ -22,6 +23,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+HTTP_ORIGIN = CallOrigin("mcp-http")  # of a caller that proved nothing
 JSON = (b"content-type", b"application/json")
 LENGTH_DIGITS = 20  # of the longest length that HTTP parsers read
 ONE_WRITE_BYTES = 16_384  # certainly fits into the socket's buffer: writing so much never waits
@@ -91,6 +93,7 @@ class HttpResponse(Struct, eq=False):
     unanswered_id: Id | None = None  # of a request of the handshake era: cancelled, it gets an error
     until: float = inf  # when its caller needs a newer token
     denied: str = ""  # why it ends early: the token of its caller has ended
+    origin: CallOrigin = HTTP_ORIGIN
 
     def add(self, header: tuple[bytes, bytes]) -> None:
         """Add a header to the response, whatever that will be."""

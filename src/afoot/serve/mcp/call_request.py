@@ -198,6 +198,7 @@ class CallRequest:
                 tool_call.name, tool_call.arguments, caller, budget.idle_s, budget.left_s,
                 can_ask=can_ask, trace=tool_call.trace,
                 more=NOTHING if found[1].plain else tool_call.unknown_params(),
+                origin=stream.origin.of_client(tool_call.client, tool_call.client_version),
             )  # fmt: skip
             try:
                 request.live = gateway.engine.submit(submission)
@@ -432,7 +433,7 @@ class CallRequest:
         joined = None
         if tool is not None and tool.join and not tool_call.key:
             joined = abandoned_twin(gateway, tool_call, tool, self.caller)
-        self.live = joined or gateway.open(tool_call, self.caller, headers)
+        self.live = joined or gateway.open(tool_call, self.caller, self.stream.origin, headers)
         self.joins_call = joined is not None
 
     def _choose_task(self, tool: Tool | None) -> None:

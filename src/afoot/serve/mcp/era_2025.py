@@ -13,6 +13,7 @@ from functools import partial
 from msgspec import Raw
 
 from afoot.core.facts import Answered, Logged, Question
+from afoot.core.ports import CallOrigin
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall
 from afoot.engine.questions import ENGINE
@@ -86,6 +87,10 @@ class ResumableStream:
     def streaming(self) -> bool:
         return self._reply.streaming
 
+    @property
+    def origin(self) -> CallOrigin:
+        return self._reply.origin
+
     def watch(self, wake: Callable[[], object]) -> None:
         self._reply.watch(wake)
 
@@ -138,6 +143,7 @@ class Era2025:
         self.caller = caller
         self.version = ""
         self.client = ""  # its name
+        self.client_version = ""
         self.capabilities = Capabilities()
         self.level: str | None = "info"
         self.log_level: str | None = None  # the level that it asked for, if it did
@@ -170,7 +176,7 @@ class Era2025:
         else:
             if message.method != "ping":
                 await self._gateway.wait_until_servers_ready()
-            await stream.finish((), self._answer_at_once(request_id, message))
+            await stream.finish((), self._answer_at_once(request_id, message, stream.origin))
 
     def take_notification(self, message: Envelope) -> None:
         """Take a cancel or a change of roots, and drop other notifications; raises Fault."""
@@ -205,6 +211,7 @@ class Era2025:
         """Go on with a session that another gateway has opened."""
         self.version = ticket.version
         self.client = ticket.client
+        self.client_version = ticket.client_version
         self.capabilities = ticket.capabilities
         self._call_questions.use_new_ids()
         self._join()
@@ -328,6 +335,7 @@ class Era2025:
         tool_call = mcp_2025.read_call(message, self.capabilities, self.level)
         pending.check_is_free(tool_call.id)
         tool_call.client = self.client
+        tool_call.client_version = self.client_version
         tool_call.task = tool_call.task and self.version == mcp_2025.LATEST
         if tool_call.name not in gateway.engine.catalog.known:
             if not await pending.are_servers_ready(tool_call.id, stream, stays=not self._dies):
@@ -371,7 +379,7 @@ class Era2025:
             raise resources.translate_fault(fault, "", modern=False, uri=uri) from None
         return mcp_2025.result_response(request_id)
 
-    def _answer_at_once(self, request_id: Id, message: Envelope) -> bytes:
+    def _answer_at_once(self, request_id: Id, message: Envelope, origin: CallOrigin) -> bytes:
         """The answer to a request that neither starts a call nor asks another server; raises Fault."""
         method = str(message.method)
         if method == "initialize":
@@ -381,7 +389,7 @@ class Era2025:
         if method == "tools/list":
             asked = mcp_2025.read_list(message)
             limit_s = handles.client_timeout(self._gateway, asked.meta.budget, self.client)
-            found = tools_for_client(self._gateway, self.capabilities)
+            found = tools_for_client(self._gateway, self.capabilities, origin)
             if self.version == mcp_2025.LATEST:
                 tools = tools_with_task_support(found)
             else:
@@ -397,6 +405,7 @@ class Era2025:
         self.version = hello.version
         self.capabilities = hello.capabilities
         self.client = hello.clientInfo.name
+        self.client_version = hello.clientInfo.version_text
         catalog = self._gateway.resource_catalog
         catalog.listen(self.listener)
         can = catalog.capabilities()

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Raw, Struct, UnsetType
 
 from afoot.core.facts import Answered, Question
-from afoot.core.ports import Tool
+from afoot.core.ports import CallOrigin, Tool
 from afoot.engine.followers import Wakeup
 from afoot.serve.access.guard import LOCAL_CALLER, STDIO_CALLER
 from afoot.serve.mcp import handles, tasks
@@ -116,7 +116,7 @@ class Era2026(Struct, eq=False):
         else:
             mcp_2026.read_plain(message, headers)
             await gateway.wait_until_servers_ready()
-            await stream.finish((), answer_list_request(gateway, message))
+            await stream.finish((), answer_list_request(gateway, message, stream.origin))
 
     def take_notification(self, message: Envelope) -> None:
         """Take a cancel, and drop other notifications; raises Fault."""
@@ -216,7 +216,7 @@ class Era2026(Struct, eq=False):
         return mcp_2026.input_required_result(request.tool_call.id, gateway.info, asked, state)
 
 
-def answer_list_request(gateway: GatewayState, message: Envelope) -> bytes:
+def answer_list_request(gateway: GatewayState, message: Envelope, origin: CallOrigin) -> bytes:
     """The answer to a request for a list, or for what this server is; raises Fault."""
     request_id = message.id
     assert isinstance(request_id, int | str)
@@ -231,25 +231,36 @@ def answer_list_request(gateway: GatewayState, message: Envelope) -> bytes:
     if asked.cursor is not None:
         raise Fault(INVALID_PARAMS, "params.cursor: unknown; these lists have one page")
     if method == "tools/list":
-        tools = tools_for_caller(gateway, asked.meta)
+        tools = tools_for_caller(gateway, asked.meta, origin)
         cache = _cache_terms(gateway, PRIVATE_CACHE)
         return mcp_2026.complete_result(request_id, gateway.info, tools=tools, **cache)
     listed = resource_list(gateway, method)
     return mcp_2026.complete_result(request_id, gateway.info, **listed, **_cache_terms(gateway, CACHE_FIELDS))
 
 
-def tools_for_caller(gateway: GatewayState, meta: RequestMeta2026 | UnsetType) -> list[Raw]:
+def tools_for_caller(
+    gateway: GatewayState, meta: RequestMeta2026 | UnsetType, origin: CallOrigin
+) -> list[Raw]:
     """The tools for one caller: one that cannot wait also sees the handle tools (H5)."""
     assert not isinstance(meta, UnsetType)  # it was checked before
     client = "" if meta.client is None else meta.client.name
     limit_s = handles.client_timeout(gateway, meta.budget, client)
     can = meta.capabilities if isinstance(meta.capabilities, Capabilities) else Capabilities()
-    return handles.tools_for_timeout([tool.definition for tool in tools_for_client(gateway, can)], limit_s)
+    tools = [tool.definition for tool in tools_for_client(gateway, can, origin)]
+    return handles.tools_for_timeout(tools, limit_s)
 
 
-def tools_for_client(gateway: GatewayState, can: Capabilities) -> list[Tool]:
-    """Every tool; those that only the page of an MCP App may call, if this client shows apps (U8)."""
-    return [tool for tool in gateway.engine.catalog if can.apps or not is_for_apps_alone(tool.definition)]
+def tools_for_client(gateway: GatewayState, can: Capabilities, origin: CallOrigin) -> list[Tool]:
+    """Every tool whose scopes this caller has (F1).
+
+    Those that only the page of an MCP App may call are in it if this client shows apps (U8).
+    """
+    return [
+        tool
+        for tool in gateway.engine.catalog
+        if (can.apps or not is_for_apps_alone(tool.definition))
+        and not (tool.scopes and origin.lacks(tool.scopes))
+    ]
 
 
 def resource_list(gateway: GatewayState, method: str) -> dict[str, list[JsonObject]]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from afoot.core.ports import CallOrigin
 from afoot.errors import AfootError
 from afoot.serve.access.guard import (
+    ANONYMOUS,
     IDENTITY_HEADERS,
     LOCAL_CALLER,
     Denied,
@@ -11,6 +13,7 @@ from afoot.serve.access.guard import (
     challenge_headers,
     is_bridge,
 )
+from afoot.serve.access.principal import CALL, Principal
 from afoot.serve.access.tokens import OpenRequest
 from afoot.serve.mcp.asgi import (
     HttpResponse,
@@ -51,11 +54,14 @@ class McpHttp:
         try:
             is_open = headers.get("host") in guard.hosts and not guard.is_closed and not guard.mcp_token
             if is_open and IDENTITY_HEADERS.isdisjoint(headers) and guard.is_open_to(scope):
-                caller = LOCAL_CALLER
+                who = ANONYMOUS
             else:
                 if headers.get("origin") in guard.origins:
                     reply.headers = _cors_headers(headers["origin"])
-                caller = await guard.identify_caller(scope, reply)
+                who = await guard.identify_caller(scope, reply)
+            caller = who.caller
+            if who is not ANONYMOUS or self._gateway.settings.tool_headers:
+                reply.origin = self._origin(who, headers)
             if headers.get("mcp-protocol-version", mcp_2025.LATEST) in mcp_2025.VERSIONS:
                 await self._sessions.serve(scope, receive, reply, caller)
             elif scope["method"] != "POST":
@@ -63,7 +69,9 @@ class McpHttp:
             else:
                 await self._post(scope, headers, receive, reply, caller)
         except Fault as fault:
-            await reply.json(fault.status, results.error_response(fault))
+            lacking = Denied(fault.status, fault.message, " ".join((CALL, *fault.missing_scopes)))
+            challenge = challenge_headers(guard, lacking) if fault.missing_scopes else ()
+            await reply.json(fault.status, results.error_response(fault), *challenge)
         except Denied as error:
             told = results.error_response(Fault(INVALID_REQUEST, str(error)))
             await reply.json(error.status, told, *challenge_headers(guard, error))
@@ -75,6 +83,10 @@ class McpHttp:
             reply.unwatch()
             if reply.leave is not None:
                 await self._end_response(reply, reply.leave)
+
+    def _origin(self, who: Principal, headers: dict[str, str]) -> CallOrigin:
+        surface = "mcp-connect" if is_bridge(who.caller) else "mcp-http"
+        return who.origin(surface, self._gateway.headers_for_tools(headers), self._gateway.engine.redactor)
 
     async def _end_response(self, reply: HttpResponse, leave: Callable[[OpenRequest], None]) -> None:
         """Take note that the request is answered; if its token has ended, say why it ends early."""

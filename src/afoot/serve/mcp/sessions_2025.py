@@ -183,6 +183,7 @@ class Sessions2025:
             able.sampling,
             able.roots,
             able.passed_extensions or None,
+            hello.clientInfo.version_text,
         )
         return seal_session_ticket(ticket, self._gateway.key)
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from afoot.bridge.stdio import LineTooLong, read_line
+from afoot.core.ports import CallOrigin
 from afoot.errors import AfootError
 from afoot.serve.access.guard import STDIO_CALLER
 from afoot.serve.mcp.era_2025 import Era2025
@@ -15,6 +16,8 @@ from afoot.wire import jsonrpc, mcp_2025, mcp_2026, results
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault
 
 CALLER = STDIO_CALLER
+# The one at the other end has started this process: whatever the process may do, it may do itself.
+STDIO_ORIGIN = CallOrigin("mcp-stdio", is_owner=True)
 AFTER_EOF_S = 1.0  # how long calls may go on after the end of the input
 
 log = logging.getLogger("afoot.serve")
@@ -23,13 +26,14 @@ log = logging.getLogger("afoot.serve")
 class StdioStream:
     """The way back to the client: the pipe that all requests share."""
 
-    __slots__ = ("_stuck_s", "_writer", "gone", "streaming")
+    __slots__ = ("_stuck_s", "_writer", "gone", "origin", "streaming")
 
     def __init__(self, writer: asyncio.StreamWriter, stuck_s: float) -> None:
         self._writer = writer
         self._stuck_s = stuck_s
         self.gone = False
         self.streaming = True
+        self.origin = STDIO_ORIGIN
 
     def watch(self, wake: Callable[[], object]) -> None:
         """Do nothing: `StdioServer` reads the pipe, and sees its end."""

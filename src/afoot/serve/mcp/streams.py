@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import UNSET, Raw, json
 
-from afoot.core.ports import MessageLog
+from afoot.core.ports import CallOrigin, MessageLog
 from afoot.serve.unread import LARGE_RESULT_BYTES, UnreadResults
 from afoot.wire.jsonrpc import Envelope
 from afoot.wire.results import ToolCall
@@ -25,6 +25,11 @@ class ResponseStream(Protocol):
 
     @property
     def streaming(self) -> bool: ...
+
+    @property
+    def origin(self) -> CallOrigin:
+        """The way by which the caller came, and what it proved."""
+        ...
 
     async def send(self, frames: Sequence[bytes]) -> None:
         """Send frames; more will follow."""
@@ -73,6 +78,10 @@ class RecordedStream:
     @property
     def streaming(self) -> bool:
         return self.recorded.streaming
+
+    @property
+    def origin(self) -> CallOrigin:
+        return self.recorded.origin
 
     async def send(self, frames: Sequence[bytes]) -> None:
         self._add(frames)

@@ -10,7 +10,7 @@ from typing import Self
 
 from afoot.core.facts import Logged, Released
 from afoot.core.names import full_name
-from afoot.core.ports import Tool
+from afoot.core.ports import CallOrigin, Tool
 from afoot.engine.approval import without_haste
 from afoot.engine.followers import Follower, Wakeup
 from afoot.engine.live_call import LiveCall
@@ -236,6 +236,10 @@ class TaskNewsStream:
     @property
     def streaming(self) -> bool:
         return self._stream.streaming
+
+    @property
+    def origin(self) -> CallOrigin:
+        return self._stream.origin
 
     def watch(self, wake: Callable[[], object]) -> None:
         self._stream.watch(wake)

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import io
+import logging
 import sys
 import threading
 from typing import Any
@@ -249,7 +250,7 @@ def test_patching_twice_changes_nothing() -> None:
     assert tqdm.update is update
 
 
-@pytest.mark.parametrize("library", ["tqdm", "rich"])
+@pytest.mark.parametrize("library", ["tqdm", "rich", "alive_progress"])
 async def test_bars_that_a_tool_imports_itself_are_progress_from_its_first_call_on(
     library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +264,12 @@ async def test_bars_that_a_tool_imports_itself_are_progress_from_its_first_call_
 
             for _ in tqdm(range(3), file=quiet()):
                 pass
+        elif library == "alive_progress":
+            from alive_progress import alive_bar
+
+            with alive_bar(3, file=quiet()) as found:
+                bar: Any = found  # the library annotates it as a dict
+                bar(3)
         else:
             from rich.progress import Progress
 
@@ -270,13 +277,78 @@ async def test_bars_that_a_tool_imports_itself_are_progress_from_its_first_call_
                 progress.advance(progress.add_task("x", total=3), 3)
 
     await readings(nothing)
-    module_name = "tqdm.std" if library == "tqdm" else "rich.progress"
-    for name in [one for one in sys.modules if one.split(".")[0] == "tqdm" or one == module_name]:
+    module_name = {"tqdm": "tqdm.std", "rich": "rich.progress"}.get(library, "alive_progress.core.progress")
+    gone = ("tqdm", "alive_progress")
+    for name in [one for one in sys.modules if one.split(".")[0] in gone or one == module_name]:
         monkeypatch.delitem(sys.modules, name)
     assert (await readings(counts))[-1][:2] == (3, 3)
     module = sys.modules[module_name]
     assert module.__spec__ is not None and module.__loader__ is module.__spec__.loader
-    assert inspect.getsource(module).startswith(('"""', "from __future__"))
+    assert inspect.getsource(module).startswith(('"""', "from __future__", "import "))
+
+
+async def test_alive_bars_are_progress() -> None:
+    """P10: counted, by hand, and around an iterable; one after the other is each the progress."""
+    alive = pytest.importorskip("alive_progress")
+
+    def counts() -> None:
+        with alive.alive_bar(4, title="first", file=quiet()) as bar:
+            bar()
+            bar(2)
+        with alive.alive_bar(manual=True, title="by hand", file=quiet()) as bar:
+            bar(0.5)
+        for _ in alive.alive_it([7, 8, 9], title="items", file=quiet()):
+            pass
+
+    async def on_the_loop() -> None:
+        counts()
+
+    for tool in (counts, on_the_loop):
+        seen = await readings(tool)
+        assert [one for one in seen if one[2] == "first"] == [
+            (0, 4, "first"),
+            (1, 4, "first"),
+            (3, 4, "first"),
+        ]
+        assert (0.5, 1.0, "by hand") in seen and seen[-1] == (3, 3, "items")
+
+
+async def test_gathered_and_completed_tasks_are_progress() -> None:
+    """P10: the helpers of `tqdm.asyncio`."""
+
+    async def one(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    async def gathers() -> None:
+        await async_tqdm.gather(*(one(n) for n in range(3)), file=quiet(), desc="gather")
+        for task in async_tqdm.as_completed([one(n) for n in range(2)], file=quiet(), desc="completed"):
+            await task
+
+    seen = await readings(gathers)
+    assert (3, 3, "gather") in seen and seen[-1] == (2, 2, "completed")
+
+
+async def test_bars_of_notebooks_are_progress() -> None:
+    """P10: where their widgets are installed."""
+    pytest.importorskip("ipywidgets")
+    from tqdm.notebook import tqdm as notebook_tqdm
+
+    def counts() -> None:
+        for _ in notebook_tqdm(range(3), display=False):
+            pass
+
+    assert (await readings(counts))[-1][:2] == (3, 3)
+
+
+async def test_percentages_in_log_lines_are_no_progress() -> None:
+    """P10: a log line may say anything."""
+
+    def logs() -> None:
+        for percent in (10, 50):
+            logging.getLogger("mine").warning("%d%% done, 5/10", percent)
+
+    assert await readings(logs) == []
 
 
 async def test_a_fast_loop_reports_at_the_pace_of_eyes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`patch`: turns progress bars of `tqdm` and `rich.progress` inside a tool into reports (P10).
+"""`patch`: turns progress bars of `tqdm`, `rich.progress` and `alive_progress` in a tool into reports (P10).
 
 Methods are patched on their classes, so that code which imported them before is patched, too. `_ImportWatch`
 patches a class that is imported later, as a tool may do in its function. Outside of a call, and in their
@@ -98,7 +98,7 @@ class CallBars:
 
 
 def patch() -> None:
-    """Patch tqdm and rich, now or when they are imported. A class is patched once."""
+    """Patch these libraries, now or when they are imported. A class is patched once."""
     global modules_seen
     modules_seen = len(sys.modules)
     if _import_watch not in sys.meta_path:
@@ -304,8 +304,43 @@ def _patch_rich(cls: Any) -> None:
     cls.reset = moving(cls.reset)
 
 
+def _patch_alive(cls: Any) -> None:
+    init = cls.__init__
+    call = cls.__call__
+
+    @wraps(init)
+    def patched_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        ctx = current_context.get()
+        if ctx is None:
+            return
+        group = _bars_of(ctx)
+        for bar in tuple(group._open):  # one whose `with` has ended says so in no other way
+            owner = bar.owner()
+            if isinstance(owner, cls) and owner._handle is None:
+                group.close(bar)
+        bar = self._afoot_bar = group.add(self)
+        # The handle knows neither its total nor its title: both are variables of the function that makes it.
+        names = sys._getframe(1).f_locals
+        bar.total = names.get("logic_total")
+        bar.label = getattr(names.get("config"), "title", None) or None
+        group.report_progress(bar)
+
+    @wraps(call)
+    def patched_call(self: Any, *args: Any, **kwargs: Any) -> None:
+        call(self, *args, **kwargs)
+        bar = self.__dict__.get("_afoot_bar")
+        if bar is not None and self._handle is not None:
+            bar.done = self.current
+            bar.group.report_progress(bar, at_once=_is_full(bar))
+
+    cls.__init__ = patched_init
+    cls.__call__ = patched_call
+
+
 # By module: the class of its bars, and the function that patches it.
 _CLASSES: Final[dict[str, tuple[str, Callable[[Any], None]]]] = {
     "tqdm.std": ("tqdm", _patch_tqdm),
     "rich.progress": ("Progress", _patch_rich),
+    "alive_progress.core.progress": ("__AliveBarHandle", _patch_alive),
 }
