@@ -1,8 +1,8 @@
 """`LoopPasses` tells for how much work of the gateway others had to wait while somebody attacked.
 
-A wall clock would measure the other work of the machine too, so this is processor time of the gateway's loop. A
-request needs at most `PASSES_A_REQUEST` passes: one reads it, one starts its task, one writes the answer. Nobody
-waits for more work than there is in the longest passes that follow each other.
+A wall clock would measure the other work of the machine too, so this is processor time of the gateway's loop.
+A request needs at most `PASSES_A_REQUEST` passes: one reads it, one starts its task, one writes the answer.
+Nobody waits for more work than there is in the longest passes that follow each other.
 """
 
 import struct
