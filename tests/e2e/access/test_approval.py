@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from tests.e2e.gateway import Gateway, serving, until
-from tests.e2e.official_client import ERAS, Peer, Peers, accept, failure, text
+from tests.e2e.official_client import ERAS, PERSON_S, Peer, Peers, accept, failure, text
 from tests.serve.api_client import Api
 
 
@@ -157,6 +157,7 @@ def test_always_is_asked_once_on_this_connection(alone: Gateway, fresh: Callable
 
     async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         asked.append(params.message)
+        await asyncio.sleep(PERSON_S)
         return accept(decision="always", **{"for": "ever"})
 
     async def thrice() -> None:
@@ -182,6 +183,7 @@ def test_always_of_a_client_without_a_name_is_for_one_call(alone: Gateway, fresh
 
     async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         asked.append(params.message)
+        await asyncio.sleep(PERSON_S)
         return accept(decision="always", **{"for": "ever"})
 
     async def twice() -> None:
