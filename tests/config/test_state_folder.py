@@ -1,6 +1,8 @@
 """The state folder: secrets that only their owner reads, and where the running gateway is."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,9 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def here(pid: int | None = None) -> GatewayAddress:
+def here(pid: int | None = None, born: str = "") -> GatewayAddress:
     """An address of this process."""
-    return GatewayAddress("http://127.0.0.1:1/mcp", "http://127.0.0.1:1/", "t", pid or os.getpid())
+    return GatewayAddress("http://127.0.0.1:1/mcp", "http://127.0.0.1:1/", "t", pid or os.getpid(), born)
 
 
 def test_secrets_are_made_once_and_kept(folder: Path) -> None:
@@ -61,6 +63,18 @@ def test_a_running_gateway_is_found_and_a_dead_one_is_not(folder: Path) -> None:
     assert state_folder.running_gateway() == here()
     state_folder.announce_gateway(here(pid=2**22 + 1))  # more than any system gives out
     assert state_folder.running_gateway() is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the state of a process is read from /proc")
+def test_a_gateway_that_has_ended_and_was_not_waited_for_does_not_run(folder: Path) -> None:
+    """S6: such a process has its pid still, and serves nobody."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        ended = here(pid=process.pid, born=state_folder.process_birth(process.pid))
+        state_folder.announce_gateway(ended)
+        assert state_folder.running_gateway() == ended
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+        assert state_folder.running_gateway() is None
 
 
 def test_a_gateway_withdraws_only_its_own_address(folder: Path) -> None:

@@ -13,6 +13,7 @@ from mcp.client.session import ClientRequestContext
 from tests.e2e.gateway import Gateway
 
 ERAS: Final = ("2026-07-28", "legacy")
+PERSON_S: Final = 0.06  # to read a form: what comes within 50 ms is taken for no person's answer (A8)
 WAIT_S: Final = 12.0
 T = TypeVar("T")
 Reply = Callable[[str], types.ElicitResult]
@@ -72,6 +73,7 @@ class Peer:
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult:
         self.asked.append(params.message)
+        await asyncio.sleep(PERSON_S)
         return self.reply(params.message)
 
 

@@ -6,10 +6,7 @@ import pytest
 
 from afoot.config.tables import ConnectionSettings
 from afoot.serve import connections as module
-from afoot.serve.access.peer import Address
 from afoot.serve.connections import Connections
-
-HERE = ("127.0.0.1", 1)
 
 
 class Held:
@@ -42,9 +39,9 @@ def bounded(per_peer: int) -> Connections:
     return Connections(ConnectionSettings(per_peer=per_peer), 1000)
 
 
-def admit(connections: Connections, held: Held, host: str = "192.0.2.1") -> bool:
-    """Whether a connection from there is let in."""
-    return connections.admit(held, (host, 5), HERE)
+def admit(connections: Connections, held: Held, peer: str = "192.0.2.1") -> bool:
+    """Whether a connection of this peer is let in."""
+    return connections.admit(held, peer)
 
 
 async def test_a_new_connection_takes_the_place_of_the_oldest_that_was_never_used() -> None:
@@ -70,17 +67,12 @@ async def test_a_connection_that_is_in_use_never_gives_way() -> None:
     assert admit(connections, Held())
 
 
-async def test_users_of_this_machine_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_users_of_this_machine_are_counted_apart() -> None:
     """S5: one user can have no more than the bound, and takes nothing from another."""
-
-    def user(remote: Address, local: Address) -> int:
-        return {6: 1000, 7: 1001}[remote[1]]
-
-    monkeypatch.setattr(module, "socket_uid", user)
     connections = bounded(40)
-    mine = [connections.admit(Held(waits=False), ("127.0.0.1", 6), HERE) for _ in range(41)]
+    mine = [admit(connections, Held(waits=False), "uid:1000") for _ in range(41)]
     assert mine == [True] * 40 + [False]
-    assert connections.admit(Held(waits=False), ("127.0.0.1", 7), HERE)
+    assert admit(connections, Held(waits=False), "uid:1001")
 
 
 async def test_all_peers_together_leave_some_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:

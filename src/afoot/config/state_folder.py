@@ -130,13 +130,17 @@ def _announced(folder: Path) -> GatewayAddress | None:
 
 
 def process_birth(pid: int) -> str:
-    """The boot of the system and the time in it when a process started; empty if that cannot be told."""
+    """The boot of the system and the time in it when a process started; empty if that cannot be told.
+
+    Also empty for a process that has ended, and whose parent has not asked for its end yet (a zombie).
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return ""
-    return f"{boot}:{text.rpartition(')')[2].split()[19]}"  # `starttime`; the name before may have spaces
+    fields = text.rpartition(")")[2].split()  # the name before may have spaces
+    return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"  # state, and `starttime`
 
 
 def write_private(file: Path, data: bytes) -> None:

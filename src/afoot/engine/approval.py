@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from afoot.core.call import APPROVAL, INSTEAD, Call
-from afoot.core.facts import Answer, Question
+from afoot.core.facts import NOTHING, Answer, Question
 from afoot.core.names import full_name, own_name
 from afoot.core.ports import Tool
 from afoot.errors import AfootError, ToolError, UnknownName
@@ -34,7 +34,9 @@ TITLES = {
 }
 
 OPERATOR_PRESENT_S = 60.0  # an operator who was seen this recently counts as there
-FASTEST_PERSON_S = 0.05  # no person declines a form sooner; `codex exec` declines each after 1 ms (A8)
+FASTEST_PERSON_S = 0.05  # no person answers a form sooner; `codex exec` declines each after 1 ms (A8)
+# How the names of callers begin that an operator has given the right to call: their programs may say yes.
+NAMED_CALLERS = ("operator", "token:", "oauth:")
 INSTEAD_S = 120.0  # how long a person who has rejected a call may think about what to do instead
 MAX_DURATION_S = 1e9
 MAX_BOUND_ENTRIES = 1000  # entries that are bound to connections; the oldest makes room
@@ -45,7 +47,7 @@ PREVIEW_CHARS = 200  # of the arguments that an entry is for
 
 _INSTEAD_FIELD = {"type": "string", "title": "What to do instead", "description": "told to the model"}
 UNANSWERABLE = "unanswerable"  # the code of a refusal, as nobody could be asked
-BY_HOST = f"the client declined it within {FASTEST_PERSON_S * 1000:.0f} ms, without asking a person"
+BY_HOST = f"the client answered within {FASTEST_PERSON_S * 1000:.0f} ms, without asking a person"
 
 T = TypeVar("T", bound=Struct)
 
@@ -325,11 +327,21 @@ def instead_question(tool: Tool) -> Question:
 def without_haste(asked: Question, given: Answer, open_s: float) -> Answer:
     """A caller's answer to a form that was open for so long.
 
-    A decline of an approval that no person can have made counts as not answered (A8).
+    An answer that no person can have given counts as none (A8): a decline of an approval, and the yes of a
+    caller without a name to its own call (S6).
     """
-    if asked.kind != KIND or given.action != "decline" or open_s >= FASTEST_PERSON_S:
+    if asked.kind != KIND or open_s >= FASTEST_PERSON_S:
         return given
-    return msgspec.structs.replace(given, action="cancel", surface=HOST)
+    if given.action != "decline" and (given.by.startswith(NAMED_CALLERS) or not _lets_run(given)):
+        return given
+    return msgspec.structs.replace(given, action="cancel", content=NOTHING, surface=HOST)
+
+
+def _lets_run(given: Answer) -> bool:
+    try:
+        return given.action == "accept" and decision_of(given).decision in ("run", "always")
+    except ToolError:  # it decides nothing, and is asked for again
+        return False
 
 
 def is_own_approval(asked: Question) -> bool:

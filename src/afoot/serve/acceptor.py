@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from afoot.serve.access.peer import user_or_peer
 from afoot.serve.connections import Connections
 
 ACCEPTS_A_TURN = 8
@@ -82,7 +83,7 @@ class Acceptor:
                 self._start_task(self._connect(accepted))  # it is counted when it is made, at once
                 continue
             pending = PendingTls(self, accepted, self._loop.time() + self._connections.settings.head_s)
-            if self._connections.admit(pending, remote[:2], accepted.getsockname()[:2]):
+            if self._connections.admit(pending, user_or_peer(remote[:2], accepted.getsockname()[:2])):
                 self._silent.add(pending)
                 self._loop.add_reader(accepted, self._on_bytes, pending)
             else:

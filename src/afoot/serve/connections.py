@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from afoot.config.tables import ConnectionSettings
-from afoot.serve.access.peer import LOOPBACK, Address, peer_of, socket_uid
 
 SWEEP_S = 0.5
 LATE_S = 0.5  # a sweep that is later than this was held up by us, not by the peers
-UNASKED = 32  # connections on loopback whose user is not looked up: it would cost each new one 40 µs
 DESCRIPTORS_SHARE = 0.75  # of the descriptors that the system allows; files, children and servers need some
 
 
@@ -53,13 +51,12 @@ class Connections:
     def __len__(self) -> int:
         return len(self._peer)
 
-    def admit(self, connection: Connection, remote: Address, local: Address) -> bool:
-        """Count a connection between these addresses; False if there is no room for it.
+    def admit(self, connection: Connection, peer: str) -> bool:
+        """Count a connection of a peer, as `user_or_peer` names it; False if there is no room for it.
 
         Room is made by the end of the oldest connection that waits for a request.
         """
-        peer, limit = self._peer_and_limit(remote, local)
-        own = self._of_peer.get(peer, {})
+        limit, own = self.settings.per_peer, self._of_peer.get(peer, {})
         if limit and len(own) >= limit and not self._drop_one(own):
             return False
         if len(self._peer) >= _most() and not self._drop_one(self._peer):
@@ -79,15 +76,6 @@ class Connections:
         del own[connection]
         if not own:
             del self._of_peer[peer]
-
-    def _peer_and_limit(self, remote: Address, local: Address) -> tuple[str, int]:
-        """The peer by which a connection is counted, and how many it may have; 0: any number."""
-        peer, limit = peer_of(remote), self.settings.per_peer
-        unasked = UNASKED if limit > UNASKED else 0
-        if peer != LOOPBACK or not limit or len(self._of_peer.get(peer, {})) < unasked:
-            return peer, limit
-        uid = socket_uid(remote, local)
-        return (peer, limit) if uid is None else (f"uid:{uid}", limit - unasked)
 
     def _drop_one(self, connections: Iterable[Connection]) -> bool:
         """End the oldest connection that no request came over, or else the oldest that waits for one."""

@@ -40,8 +40,6 @@ BODY_SLACK_BYTES = 1024 * 1024
 LINGER_S = 2.0
 LINGER_BYTES = 1024 * 1024
 
-NO_ADDRESS = ("", 0)
-
 _BETWEEN, _HEAD, _BODY = range(3)  # the part of a request that comes next
 
 
@@ -109,7 +107,7 @@ class HttpProtocol(HttpToolsProtocol):
         local: Any = self.server
         peer = user_or_peer(self.client, local) if self.client and local else LOOPBACK
         self.app_state = {**self.app_state, PEER: peer}  # becomes `state` of every scope of this connection
-        if not self._bounds.admit(self, self.client or NO_ADDRESS, local or NO_ADDRESS):
+        if not self._bounds.admit(self, peer):
             self._refuse(503, "too many connections from here: close some, or use them again")
             self.transport.close()
 

@@ -32,7 +32,10 @@ def test_results_that_were_read_leave_memory_at_once(gateway: Gateway) -> None:
         with Http(gateway.url) as client:
             response = client.post(call("large", {"mb": RESULT_MB}))
             assert len(response.read()) > RESULT_MB * MB
-    assert settled_mb(gateway, base + 2 * RESULT_MB) <= base + 2 * RESULT_MB
+    until(lambda: history_bytes(gateway) > RESULTS * RESULT_MB * MB, "all of them are on disk")
+    # Less than one result: 5 MB were measured at once, and on a slow disk those that wait for it.
+    most = base + RESULT_MB * 3 // 4
+    assert settled_mb(gateway, most) <= most
 
 
 def history_bytes(gateway: Gateway) -> int:

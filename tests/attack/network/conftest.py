@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.attack.loop_passes import MEASURED_LOOP
 from tests.e2e.gateway import Gateway, serving
 
 SHORT = """
@@ -17,8 +18,8 @@ per_peer = 8
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with the usual bounds."""
-    with serving(tmp_path_factory.mktemp("usual")) as started:
+    """A gateway with the usual bounds, which measures its loop."""
+    with serving(tmp_path_factory.mktemp("usual"), tools=[MEASURED_LOOP]) as started:
         yield started
 
 

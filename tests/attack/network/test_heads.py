@@ -2,10 +2,11 @@
 
 import signal
 import time
+from contextlib import ExitStack
 
 import pytest
 
-from tests.attack.network.attacker import Bystander, Stranger, host_line, strangers
+from tests.attack.network.attacker import Bystander, Stranger, at_once, host_line, strangers
 from tests.e2e.gateway import Gateway
 
 pytestmark = pytest.mark.timeout(120)
@@ -98,19 +99,33 @@ def test_a_gateway_that_was_stopped_for_a_while_blames_nobody(short: Gateway) ->
 
 
 def test_400_silent_connections_hold_nobody_up(gateway: Gateway) -> None:
-    """S5: the bound holds before anybody is known."""
-    with Bystander(gateway) as other, strangers(gateway, 400):
-        time.sleep(1)
+    """S5: the bound holds before anybody is known, for those who come and for those who leave."""
+    with Bystander(gateway) as other, ExitStack() as made:
+        with at_once(gateway):
+            made.enter_context(strangers(gateway, 400))
+        wait_until_answered(gateway)
+        with at_once(gateway):
+            made.close()
+        wait_until_answered(gateway)
     other.check()
 
 
 def test_400_half_heads_hold_nobody_up(gateway: Gateway) -> None:
     """S5: the bound holds before anybody is known."""
     with Bystander(gateway) as other, strangers(gateway, 400) as made:
-        for one in made:
-            one.send(BEGIN + b"x: " + b"v" * 20_000)
-        time.sleep(1)
+        wait_until_answered(gateway)
+        with at_once(gateway):
+            for one in made:
+                one.send(BEGIN + b"x: " + b"v" * 20_000)
+        wait_until_answered(gateway)
     other.check()
+
+
+def wait_until_answered(gateway: Gateway) -> None:
+    """Wait until one who comes now is answered: all who came before have been accepted then."""
+    last = Stranger(gateway)
+    last.send(BEGIN, host_line(gateway), b"connection: close\r\n\r\n")
+    assert last.status() == 200
 
 
 def test_a_new_connection_ends_the_oldest_one_that_is_silent(short: Gateway) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attack.network.attacker import Bystander, Stranger, strangers
+from tests.attack.loop_passes import MEASURED_LOOP
+from tests.attack.network.attacker import Bystander, Stranger, at_once, strangers
 from tests.e2e.access.test_off_loopback import Elsewhere, certified
 from tests.e2e.access.test_tokens import token
+from tests.e2e.gateway import TOOLS
 from tests.e2e.processes import free_port
 
 pytestmark = pytest.mark.timeout(120)
@@ -23,7 +25,7 @@ def closed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("closed")
     port = free_port()
     bounds = {"access": certified(folder), "allow_hosts": f"127.0.0.1:{port}", "connections": request.param}
-    started = Elsewhere(folder, {}, bounds)
+    started = Elsewhere(folder, {}, bounds, (TOOLS, MEASURED_LOOP))
     started.port = port
     token(started, "somebody")
     started.start()
@@ -72,9 +74,10 @@ def test_a_head_without_end_is_refused_before_a_token(closed: Elsewhere) -> None
 def test_400_handshakes_that_are_not_finished_hold_nobody_up(closed: Elsewhere, first: bytes) -> None:
     """S5: the bound holds before anybody is known."""
     with Bystander(closed) as other, strangers(closed, COUNT, port=closed.port) as made:
-        for one in made:
-            one.send(first)
-        time.sleep(1)
+        assert is_answered(closed)
+        with at_once(closed):
+            for one in made:
+                one.send(first)
         assert is_answered(closed)
     other.check()
 

@@ -1,14 +1,13 @@
 """A tool that logs as fast as it can: others do not wait, and the history says that lines are missing."""
 
-import time
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from afoot.core.facts import Logged
+from tests.attack.loop_passes import MEASURED_LOOP, LoopPasses
 from tests.e2e import history
-from tests.e2e.gateway import Gateway
+from tests.e2e.gateway import serving
 from tests.e2e.raw_client import Http, call
 
 TOOLS = Path(__file__).with_name("flooding_tools.py")
@@ -19,19 +18,9 @@ MOST_KEPT = 2_000
 @pytest.mark.parametrize("tool", ["log_much", "log_much_on_loop"])
 def test_a_flood_of_log_lines_is_cut_and_the_cut_is_marked(tmp_path: Path, tool: str) -> None:
     """H8, G3: 20,000 lines of 500 characters were all kept, and cost the loop 160 ms at a time."""
-    gateway = Gateway(tmp_path, {"drain_s": 0.2}, [TOOLS])
-    gateway.start()
-    try:
-        with Http(gateway.url) as client:
-            flooding = Thread(target=client.ask, args=(call(tool, {"lines": LINES}),))
-            flooding.start()
-            with Http(gateway.url) as other:
-                begun = time.monotonic()
-                other.ask(call("add", {"a": 1, "b": 2}))
-                waited_s = time.monotonic() - begun
-            flooding.join()
-    finally:
-        gateway.stop()
+    with serving(tmp_path, tools=[TOOLS, MEASURED_LOOP]) as gateway:
+        with Http(gateway.url) as client, LoopPasses(gateway) as passes:
+            client.ask(call(tool, {"lines": LINES}))
     row = history.rows(gateway.store, tool)[0]
     lines = history.of_type(Logged, history.facts(gateway.store, row.id))
     own = [line for line in lines if line.text.endswith("yy")]
@@ -40,4 +29,5 @@ def test_a_flood_of_log_lines_is_cut_and_the_cut_is_marked(tmp_path: Path, tool:
     # Lines of a thread that is far ahead of the loop are dropped on the way, where nobody counts them; the
     # watchdog adds a line about a tool that holds the loop.
     assert marks and MOST_KEPT < sum(int(mark.split()[0]) for mark in marks) + len(own) <= LINES + 2
-    assert waited_s < 10
+    if tool == "log_much":  # the other one holds the loop by itself, whatever it logs
+        passes.check()

@@ -12,6 +12,10 @@ def answer(request: dict[str, object], result: object) -> None:
 
 
 def flood() -> None:
+    if KIND in ("short stderr", "short stdout"):
+        stream = sys.stderr if KIND == "short stderr" else sys.stdout
+        stream.write("x\n" * 500_000)
+        return
     for number in range(20_000):
         line = f"{number} ".ljust(500, "y")
         if KIND == "stderr":

@@ -1,61 +1,128 @@
 """A server that writes without end: lists, logs and stderr are bounded in bytes, and the loop stays free."""
 
 import asyncio
+import gzip
 import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 
 import pytest
+import uvloop
+from msgspec import json
 
 from afoot.config.settings import Server, Settings
 from afoot.gateway import Gateway
 from afoot.providers.upstream.offers import MAX_LIST_BYTES
 from afoot.providers.upstream.transport import LOG_BYTES, LOG_LINES, ServerLog
+from tests.attack.measured_loop import PASSES_A_REQUEST
+from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
+from tests.providers.upstream.test_transport_http import modern
 
 SERVER = Path(__file__).with_name("flooding_server.py")
-TICK_S = 0.005
-MOST_LATE_S = 0.3  # on a machine that others use too; every line cleaned at once took seconds
+OTHERS_WAIT_S = 0.02
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-def flooded_by(kind: str) -> Settings:
-    """Settings with one server, which floods in this way."""
-    server = Server(command=sys.executable, args=[str(SERVER), kind], era="2025-11-25", approval="auto")
-    return Settings(store=":memory:", servers={"flooding": server})
+def flooding(kind: str) -> Server:
+    """A server that floods in this way."""
+    return Server(command=sys.executable, args=[str(SERVER), kind], era="2025-11-25", approval="auto")
 
 
-async def latest_tick() -> float:
-    """The longest time that the loop kept us waiting, until this is cancelled."""
-    loop, worst_s = asyncio.get_running_loop(), 0.0
+async def longest_work() -> float:
+    """The longest work that a request had to wait for, in processor time, until this is cancelled."""
+    last: deque[float] = deque(maxlen=PASSES_A_REQUEST)
+    longest_s, begun = 0.0, time.thread_time()
     try:
         while True:
-            begun = loop.time()
-            await asyncio.sleep(TICK_S)
-            worst_s = max(worst_s, loop.time() - begun - TICK_S)
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            last.append(now - begun)
+            begun, longest_s = now, max(longest_s, sum(last))
     except asyncio.CancelledError:
-        return worst_s
+        return longest_s
 
 
-async def call_and_listen(kind: str) -> tuple[float, list[str]]:
-    """The longest wait of others while a server floods, and the lines that were kept of it."""
-    async with Gateway(settings=flooded_by(kind)) as gateway:
+async def call_and_listen(server: Server) -> tuple[float, list[str]]:
+    """The longest work that others wait for while a server floods, and the lines that were kept of it."""
+    async with Gateway(settings=Settings(store=":memory:", servers={"flooding": server})) as gateway:
         await gateway.servers.wait_until_opened(20)
-        ticking = asyncio.create_task(latest_tick())
+        measuring = asyncio.create_task(longest_work())
         await asyncio.sleep(0.05)
-        await gateway.call("ping", {})
-        ticking.cancel()
-        return await ticking, [line for _, line in gateway.servers.get("flooding").connection.logs]
+        await gateway.call(next(iter(gateway.engine.catalog)).name, {})
+        measuring.cancel()
+        return await measuring, [line for _, line in gateway.servers.get("flooding").connection.logs]
 
 
-@pytest.mark.parametrize("kind", ["stderr", "logs"])
-def test_a_flood_of_lines_keeps_nobody_waiting(kind: str) -> None:
-    """H8, G4: 20,000 lines of 500 characters during a call, and its answer behind them."""
-    late_s, lines = asyncio.run(call_and_listen(kind))
-    assert late_s < MOST_LATE_S
+@pytest.mark.parametrize("kind", ["stderr", "short stderr", "logs", "short stdout"])
+@pytest.mark.parametrize(
+    "factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+def test_a_flood_of_lines_keeps_nobody_waiting(kind: str, factory: LoopFactory) -> None:
+    """H8, G4: 20,000 lines of 500 characters during a call, or 500,000 short ones, and its answer behind."""
+    with asyncio.Runner(loop_factory=factory) as runner:
+        work_s, lines = runner.run(call_and_listen(flooding(kind)))
+    assert work_s < OTHERS_WAIT_S
+    assert len(lines) <= LOG_LINES and sum(map(len, lines)) <= LOG_BYTES
+
+
+@contextmanager
+def event_flood(event: bytes, times: int, *, packed: bool) -> Iterator[Server]:
+    """A server behind HTTP, in a thread of its own, that sends an event so often before its answer."""
+
+    async def answer(asked: Asked, reply: Reply) -> None:
+        if await modern(asked, reply):
+            return
+        body = event * times + b"data: " + json.encode(text(asked, "done")) + b"\n\n"
+        encoding = {"content_encoding": "gzip"} if packed else {}
+        packed_body = gzip.compress(body) if packed else body
+        await reply.status(200, packed_body, content_type="text/event-stream", **encoding)
+
+    async def serve() -> None:
+        async with site(answer) as place:
+            places.put((place.url, asyncio.get_running_loop()))
+            await over.wait()
+
+    over = asyncio.Event()
+    places: Queue[tuple[str, asyncio.AbstractEventLoop]] = Queue()
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    url, loop = places.get(timeout=20)
+    try:
+        yield Server(url=url, era="2026-07-28", approval="auto")
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+
+
+LOG_EVENT = b"data: " + json.encode(
+    {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "y" * 500}}
+) + b"\n\n"  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("event", "times"),
+    [(LOG_EVENT, 20_000), (b"data:x\n\n", 200_000), (b":\n\n", 200_000)],
+    ids=["logs", "garbage", "comments"],
+)
+def test_a_flood_of_events_keeps_nobody_waiting(event: bytes, times: int, packed: bool) -> None:
+    """H8, G4: the same over HTTP, where one packed read becomes megabytes of events."""
+    with event_flood(event, times, packed=packed) as server:
+        work_s, lines = asyncio.run(call_and_listen(server))
+    assert work_s < OTHERS_WAIT_S
     assert len(lines) <= LOG_LINES and sum(map(len, lines)) <= LOG_BYTES
 
 
 async def listed_bytes() -> tuple[int, list[str]]:
     """The bytes of the tools that are offered of a list without end, and the server's log."""
-    async with Gateway(settings=flooded_by("list")) as gateway:
+    async with Gateway(
+        settings=Settings(store=":memory:", servers={"flooding": flooding("list")})
+    ) as gateway:
         await gateway.servers.wait_until_opened(20)
         size = sum(len(tool.definition) for tool in gateway.engine.catalog)
         return size, [line for _, line in gateway.servers.get("flooding").connection.logs]

@@ -1,7 +1,6 @@
 """Approval from end to end: official clients of both eras are asked, and the operator beside them."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 
 import mcp_types as types
@@ -9,7 +8,7 @@ import pytest
 from mcp import Client
 
 from tests.e2e.gateway import Gateway, serving, until
-from tests.e2e.official_client import ERAS, Peer, Peers, accept, failure, text
+from tests.e2e.official_client import ERAS, PERSON_S, Peer, Peers, accept, failure, text
 from tests.serve.api_client import Api
 
 
@@ -42,7 +41,6 @@ def test_a_no_runs_nothing_and_the_model_is_told(peer: Peer, how: str, fresh: Ca
 
     def reply(message: str) -> types.ElicitResult:
         if how == "decline":
-            time.sleep(0.06)  # a person needs longer than a program
             return types.ElicitResult(action="decline")
         return accept(instead="use the bin") if "instead" in message else accept(decision=how)
 
@@ -55,27 +53,29 @@ def test_a_no_runs_nothing_and_the_model_is_told(peer: Peer, how: str, fresh: Ca
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_host_that_declines_every_form_by_itself_is_no_person(
-    era: str, unwatched: Gateway, fresh: Callable[[], str]
+@pytest.mark.parametrize("answer", [types.ElicitResult(action="decline"), accept(decision="run")])
+def test_a_host_that_answers_every_form_by_itself_is_no_person(
+    era: str, answer: types.ElicitResult, unwatched: Gateway, fresh: Callable[[], str]
 ) -> None:
-    """A8: as `codex exec` does. No operator is there, so the call is refused, and the text says why."""
-    tag = fresh()
+    """A8, S6: as `codex exec` does. No operator is there, so the call is refused, and the text says why."""
 
-    async def decline(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
-        return types.ElicitResult(action="decline")
+    async def reply(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return answer
 
     async def call() -> types.CallToolResult:
         mode = "legacy" if era == "legacy" else "2026-07-28"
-        async with Client(unwatched.url, mode=mode, elicitation_callback=decline) as client:
-            for _ in range(20):  # on a machine that is busy, a decline may take as long as a person's
+        async with Client(unwatched.url, mode=mode, elicitation_callback=reply) as client:
+            for _ in range(20):  # on a machine that is busy, an answer may take as long as a person's
+                tag = fresh()
                 result = await asyncio.wait_for(client.call_tool("wipe", {"tag": tag}), 10)
-                if failure(result)["code"] != "skipped":
+                if result.is_error and failure(result)["code"] != "skipped":
+                    assert unwatched.marks(tag) == []
                     break
             return result
 
     result = asyncio.run(call())
-    assert failure(result)["code"] == "unanswerable" and unwatched.marks(tag) == []
-    assert "the client declined it within 50 ms, without asking a person" in text(result)
+    assert failure(result)["code"] == "unanswerable"
+    assert "the client answered within 50 ms, without asking a person" in text(result)
     console = unwatched.url.removesuffix("mcp")
     assert f"in the console at {console} or with `afoot watch`" in text(result)
 
@@ -157,6 +157,7 @@ def test_always_is_asked_once_on_this_connection(alone: Gateway, fresh: Callable
 
     async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         asked.append(params.message)
+        await asyncio.sleep(PERSON_S)
         return accept(decision="always", **{"for": "ever"})
 
     async def thrice() -> None:
@@ -182,6 +183,7 @@ def test_always_of_a_client_without_a_name_is_for_one_call(alone: Gateway, fresh
 
     async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         asked.append(params.message)
+        await asyncio.sleep(PERSON_S)
         return accept(decision="always", **{"for": "ever"})
 
     async def twice() -> None:

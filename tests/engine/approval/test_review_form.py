@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import validator_for
 from msgspec import Raw, json
+from msgspec.structs import replace
 
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import Tool
@@ -131,19 +132,27 @@ def test_the_forms_take_what_is_decided_and_every_era_knows_them() -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "open_s", "action"),
     [
-        ("approval", "decline", 0.001, "cancel"),
-        ("approval", "decline", 0.049, "cancel"),
-        ("approval", "decline", 0.05, "decline"),
-        ("approval", "accept", 0.001, "accept"),
-        ("form", "decline", 0.001, "decline"),
+        ("approval", Answer("decline", by="session:1"), 0.001, "cancel"),
+        ("approval", Answer("decline", by="token:1"), 0.049, "cancel"),
+        ("approval", Answer("decline", by="session:1"), 0.05, "decline"),
+        ("form", Answer("decline", by="session:1"), 0.001, "decline"),
+        ("approval", replace(says(decision="run"), by="local"), 0.001, "cancel"),
+        ("approval", replace(says(decision="run"), by="session:1"), 0.049, "cancel"),
+        ("approval", replace(says(decision="always"), by="stdio"), 0.001, "cancel"),
+        ("approval", replace(says(decision="run"), by="local"), 0.05, "accept"),
+        ("approval", replace(says(decision="run"), by="token:ada"), 0.001, "accept"),
+        ("approval", replace(says(decision="reject"), by="local"), 0.001, "accept"),
+        ("approval", replace(says(decision="perhaps"), by="local"), 0.001, "accept"),
+        ("form", replace(says(decision="run"), by="local"), 0.001, "accept"),
     ],
 )
-def test_a_decline_that_no_person_can_have_made_is_no_answer(
-    kind: str, given: str, open_s: float, action: str
+def test_an_answer_that_no_person_can_have_given_is_none(
+    kind: str, given: Answer, open_s: float, action: str
 ) -> None:
-    """A8: within 50 ms the host has declined by itself; the history says so."""
-    taken = without_haste(Question("c.1", "k", kind), Answer(given, by="session:1"), open_s)
-    assert (taken.action, taken.surface) == (action, "host" if action != given else "")
+    """A8, S6: within 50 ms the host has declined, or a caller without a name said yes to its own call."""
+    taken = without_haste(Question("c.1", "k", kind), given, open_s)
+    assert (taken.action, taken.surface) == (action, "host" if action != given.action else "")
+    assert action == "accept" or not taken.content
 
 
 def test_always_is_offered_to_callers_who_can_be_told_apart() -> None:

@@ -75,6 +75,7 @@ async def test_a_modern_caller_is_asked_in_a_round_and_its_retry_runs_it() -> No
         ]  # the caller has no name to which always could belong
         live = only(gateway)
         assert live.call.started is None
+        await asyncio.sleep(1)  # a person reads
         answered = wanted(arguments=Raw(b'{"path": "/"}'), state=first.state, answers=says("run"))
         assert told(await call_request(gateway, answered)) == "done"
         assert len(facts(live, Started)) == 1 and live.call.approved == "caller"
@@ -106,6 +107,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again() -> None:
         first = await call_request(gateway, wanted())
         again = await call_request(gateway, wanted(state=first.state, answers=says("perhaps")))
         assert KEY in again.result["inputRequests"]
+        await asyncio.sleep(1)  # a person reads
         assert told(await call_request(gateway, wanted(state=again.state, answers=says("run")))) == "done"
 
 
@@ -122,8 +124,10 @@ async def test_a_retry_says_yes_to_the_definition_that_its_form_was_about_and_to
     async with asking() as gateway:
         first = await call_request(gateway, wanted())
         change(gateway)
+        await asyncio.sleep(1)  # a person reads
         again = await call_request(gateway, wanted(state=first.state, answers=says("run")))
         assert KEY in again.result["inputRequests"] and only(gateway).call.started is None
+        await asyncio.sleep(1)  # a person reads
         assert told(await call_request(gateway, wanted(state=again.state, answers=says("run")))) == "done"
 
 
@@ -249,6 +253,7 @@ async def test_always_holds_for_that_caller() -> None:
     """A2, A5: another is asked."""
     async with asking() as gateway:
         first = await call_request(gateway, wanted(), caller="stdio")
+        await asyncio.sleep(1)  # a person reads
         await call_request(gateway, wanted(state=first.state, answers=says("always")), caller="stdio")
         assert told(await call_request(gateway, wanted(), caller="stdio")) == "done"
         assert KEY in (await call_request(gateway, wanted(), caller="connect:1")).result["inputRequests"]

@@ -107,7 +107,7 @@ async def test_a_decline_that_a_modern_host_made_by_itself_goes_to_the_operator(
         await asyncio.sleep(1)
         live = only(gateway)
         [asked] = live.call.open.values()
-        assert asked.to == "operator" and b"the client declined it within 50 ms" in bytes(asked.body)
+        assert asked.to == "operator" and b"the client answered within 50 ms" in bytes(asked.body)
         by_operator(gateway, "run")
         tape = await task
         assert told(tape) == "done" and "the console at http://127.0.0.1:1/" in tape.notices[0][1]
@@ -124,9 +124,54 @@ async def test_a_decline_that_an_older_host_made_by_itself_is_no_persons_word() 
         await asyncio.sleep(0.04)
         client.answer(nested(tape)[0], **DECLINE)
         await client.done()
-        assert "the client declined it within 50 ms, without asking a person" in told(tape)
+        assert "the client answered within 50 ms, without asking a person" in told(tape)
         assert tape.result["_meta"]["dev.afoot/error"]["code"] == "unanswerable"
         assert "user" not in told(tape)
+
+
+@faked
+@pytest.mark.parametrize(("caller", "after_s"), [("local", 0.049), ("stdio", 0.001), ("connect:1", 0.001)])
+async def test_a_yes_that_a_modern_client_gave_by_itself_goes_to_the_operator(
+    caller: str, after_s: float
+) -> None:
+    """A8, S6: a caller without a name cannot approve its own call faster than a person could."""
+    async with asking() as gateway:
+        first = await call_request(gateway, wanted(), caller=caller)
+        await asyncio.sleep(after_s)
+        hasty = wanted(state=first.state, answers=says("run"))
+        task = asyncio.create_task(call_request(gateway, hasty, caller=caller))
+        await asyncio.sleep(1)
+        live = only(gateway)
+        [asked] = live.call.open.values()
+        assert live.call.started is None and asked.to == "operator"
+        assert b"the client answered within 50 ms, without asking a person" in bytes(asked.body)
+        by_operator(gateway, "run")
+        assert told(await task) == "done" and live.call.approved == "user"
+
+
+@faked
+async def test_a_yes_that_an_older_client_gave_by_itself_runs_nothing() -> None:
+    """A8, S6: nobody else is there either, so the call is refused, and the text says why."""
+    async with asking(seen=False) as gateway:
+        client = Client(gateway)
+        await client.ask(hello(elicitation={}))
+        tape = client.put(older(), streaming=True)
+        await asyncio.sleep(0.04)
+        client.answer(nested(tape)[0], action="accept", content={"decision": "run"})
+        await client.done()
+        assert "the client answered within 50 ms, without asking a person" in told(tape)
+        assert tape.result["_meta"]["dev.afoot/error"]["code"] == "unanswerable"
+
+
+@faked
+async def test_the_program_of_a_caller_with_a_name_may_say_yes_at_once() -> None:
+    """A5, S6: the operator gave it a token; the call is recorded as approved by the caller."""
+    async with asking() as gateway:
+        first = await call_request(gateway, wanted(), caller="token:ada")
+        live = only(gateway)
+        hasty = wanted(state=first.state, answers=says("run"))
+        assert told(await call_request(gateway, hasty, caller="token:ada")) == "done"
+        assert live.call.approved == "caller"
 
 
 @faked

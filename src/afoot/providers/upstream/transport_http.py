@@ -16,7 +16,7 @@ from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_line
 from afoot.providers.upstream.oauth.tokens import TokenSource, login_needed
-from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, ServerLog
+from afoot.providers.upstream.transport import SLICE_S, OnLost, PendingRequest, Receive, ServerLog
 from afoot.wire import client, client_reading
 from afoot.wire.framing import EventParser
 from afoot.wire.jsonrpc import Envelope, Fault
@@ -34,6 +34,7 @@ OWN_RETRY_S: Final = (0.1, 300.0)
 MAX_RESUMES: Final = 5  # attempts in a row to resume the stream of a call
 CLOSE_S: Final = 2.0  # for the DELETE of the session
 REASON_CHARS: Final = 200
+PIECE_BYTES: Final = 2 * 1024  # of a stream of events that are handled at once
 BASE_HEADERS: Final = {
     "accept": "application/json, text/event-stream",
     "accept-encoding": "identity",  # a compressed stream of events may wait for more of them
@@ -183,8 +184,8 @@ class HttpTransport:
         media = media_type(response)
         if media == "text/event-stream":
             parts = response.aiter_bytes()
-            async for part in parts:
-                for event in parser.feed(part):
+            async for piece in _pieces(parts):
+                for event in parser.feed(piece):
                     if event.data:
                         self._receive(event.data.encode(), pending)
                 if pending.answer.done():
@@ -231,8 +232,8 @@ class HttpTransport:
                         await self._endpoint.read_refusal(response)
                     if not response.is_success or media_type(response) != "text/event-stream":
                         return
-                    async for part in response.aiter_bytes():
-                        for event in parser.feed(part):
+                    async for piece in _pieces(response.aiter_bytes()):
+                        for event in parser.feed(piece):
                             heard += 1
                             self._receive(event.data.encode(), None)
             except (httpx2.HTTPError, ToolError) as error:
@@ -373,11 +374,30 @@ class HttpEndpoint:
         return f"server {self.name} answered with HTTP status {response.status_code}" + (said and f": {said}")
 
 
+async def _pieces(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts of a stream in small pieces; between them, all others have their turn now and then.
+
+    One read may become megabytes of events that are each a few bytes long, or many parts without a pause.
+    """
+    loop = asyncio.get_running_loop()
+    size, until = 0, loop.time() + SLICE_S
+    async for part in parts:
+        for start in range(0, len(part), PIECE_BYTES):
+            piece = part[start : start + PIECE_BYTES]
+            yield piece
+            size += len(piece)
+            if size >= PIECE_BYTES:  # a stream that carries little pays for no clock
+                size = 0
+                if loop.time() > until:
+                    await asyncio.sleep(0)
+                    until = loop.time() + SLICE_S
+
+
 async def _drain(response: httpx2.Response, rest: AsyncIterator[bytes]) -> None:
     try:
         with suppress(TimeoutError, httpx2.HTTPError):
             async with asyncio.timeout(DRAIN_S):
-                async for _ in rest:
+                async for _ in _pieces(rest):
                     pass
     finally:
         await response.aclose()

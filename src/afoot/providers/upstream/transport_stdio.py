@@ -15,14 +15,13 @@ from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.exit_status import describe_exit
 from afoot.providers.isolation import processes
-from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, ServerLog
+from afoot.providers.upstream.transport import SLICE_S, OnLost, PendingRequest, Receive, ServerLog
 from afoot.wire.framing import LineSplitter
 
 MAX_BYTES: Final = 64 * 1024 * 1024  # of one message
 STDERR_LINE_BYTES: Final = 16 * 1024
 EXIT_STEP_S: Final = 2.0  # to wait after each step: closed stdin, SIGTERM, SIGKILL
 LAST_WORDS_S: Final = 0.3  # after the death of a child: by then what it left in its pipes was read
-SLICE_S: Final = 0.005  # of handling what one server says before all others have their turn
 READ_PAUSE_S: Final = 0.002  # between two reads during a flood of progress
 PROGRESS: Final = b"notifications/progress"
 
@@ -172,8 +171,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            for words in self._stderr_lines.feed(data):
-                self._server_log.add_line(words.decode("utf-8", "replace"))
+            self._server_log.add_lines(self._stderr_lines.feed(data))
             return
         dropped = self._stdout_lines.dropped
         lines = self._stdout_lines.feed(data)
