@@ -18,7 +18,7 @@ STRUCTURED: Final[dict[str, Any]] = {
     "place": {"city": "Bern", "metres": 540.0},
     "person": {"name": "Ada", "age": None},
 }
-KINDS: Final = {
+KINDS: Final[dict[str, list[str]]] = {
     "image": ["image"],
     "audio": ["audio"],
     "file": ["text", "resource"],
