@@ -1,9 +1,10 @@
 """Tools with large results."""
 
 import afoot
+from afoot import Content
 
 
 @afoot.tool(read_only=True)
-async def large(mb: int) -> str:
+async def large(mb: int) -> Content:
     """Returns so many megabytes of text."""
-    return "x" * (mb * 1024 * 1024)
+    return Content.text("x" * (mb * 1024 * 1024))

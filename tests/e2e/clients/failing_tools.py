@@ -11,7 +11,7 @@ async def fail_with_schema(ctx: Context) -> dict[str, int]:
 
 
 @tool
-async def fail_plainly(ctx: Context) -> str:
+async def fail_plainly(ctx: Context) -> None:
     """Fails half way."""
     ctx.report(1, 2, "half way")
     raise ToolError.not_found("no such page")
