@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from afoot.providers.functions.progress.subprocesses import run
     from afoot.providers.functions.reporting import report
     from afoot.providers.functions.tool import tool
+    from afoot.providers.offers.contents import Message
+    from afoot.providers.offers.offer import completion, prompt, resource
 
 __version__ = "0.1.0"
 
@@ -27,11 +29,15 @@ __all__ = [
     "Context",
     "Depends",
     "Gateway",
+    "Message",
     "Partial",
     "Result",
     "ToolError",
+    "completion",
     "download",
+    "prompt",
     "report",
+    "resource",
     "run",
     "tool",
     "track_bytes",
@@ -47,11 +53,15 @@ _WHERE = {
     "Context": ("afoot.providers.functions.context", "Context"),
     "Depends": ("afoot.providers.functions.dependencies", "Depends"),
     "Gateway": ("afoot.gateway", "Gateway"),
+    "Message": ("afoot.providers.offers.contents", "Message"),
     "Partial": ("afoot.providers.content", "Partial"),
     "Result": ("afoot.providers.content", "ToolResult"),
     "ToolError": ("afoot.errors", "ToolError"),
+    "completion": ("afoot.providers.offers.offer", "completion"),
     "download": ("afoot.providers.functions.progress.downloads", "download"),
+    "prompt": ("afoot.providers.offers.offer", "prompt"),
     "report": ("afoot.providers.functions.reporting", "report"),
+    "resource": ("afoot.providers.offers.offer", "resource"),
     "run": ("afoot.providers.functions.progress.subprocesses", "run"),
     "tool": ("afoot.providers.functions.tool", "tool"),
     "track_bytes": ("afoot.providers.functions.progress.downloads", "track_bytes"),
