@@ -1,7 +1,8 @@
 """`Gateway` is the gateway as a Python program uses it: tools in, calls out, nothing of any wire."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +23,7 @@ from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall, Submission
 from afoot.engine.recovery import load_call, recover
 from afoot.engine.retention import Retention
-from afoot.errors import CallerError
+from afoot.errors import CallerError, ToolError
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
@@ -34,15 +35,20 @@ from afoot.providers.functions.tool import FunctionProvider, Overrides
 from afoot.providers.functions.watchdog import Watchdog
 from afoot.providers.hooks import HookNotifier, HookSet
 from afoot.providers.isolation.pool import ChildPool
+from afoot.providers.offers.offer import is_tool
+from afoot.providers.offers.provider import OfferProvider
 from afoot.providers.upstream.roster import KnownServers, Roster, gather_servers, is_server_target
 from afoot.providers.upstream.servers import Servers
+from afoot.serve.own_offers import OwnOffers
 from afoot.serve.resources import ResourceCatalog
 from afoot.store.lock import StoreLock
 from afoot.store.memory import MemoryJournal
 from afoot.store.sqlite import SqliteJournal
-from afoot.wire.jsonrpc import Fault
-from afoot.wire.resources import Lookup
+from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
+from afoot.wire.resources import Lookup, is_unknown_resource
 from afoot.wire.results import Capabilities
+
+log = logging.getLogger("afoot")
 
 MEMORY = ":memory:"
 OWN_CALLER = Caller(is_owner=True)
@@ -60,6 +66,7 @@ class Gateway:
     """Runs tools: open it with `async with`, then submit, follow, answer, cancel."""
 
     engine: Engine
+    own_offers: OwnOffers
     servers: Servers
     browsing: BrowserSetup
     browser: BrowserProvider
@@ -88,6 +95,7 @@ class Gateway:
         try:
             journal = await self._journal()
             self.engine = Engine(journal, Catalog(), Slots(self.settings.server_concurrency))
+            self.own_offers = OwnOffers(self.engine)
             if self.settings.store != MEMORY:
                 self.engine.policy = ApprovalPolicy(
                     StoredList("allow.json", AllowlistEntry), StoredList("approved.json", LastApproval)
@@ -215,12 +223,16 @@ class Gateway:
         return await self.result(self.submit(tool, arguments, **options))
 
     async def read_resource(self, uri: str) -> dict[str, Any]:
-        """The content of a server's resource, as `resources/read` tells it; raises CallerError, ToolError."""
+        """The content of a resource, as `resources/read` tells it; raises CallerError, ToolError."""
         return await self._look_up("resources/read", uri, {"uri": uri})
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """A server's prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
+        """A prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
         return await self._look_up("prompts/get", name, {"name": name, "arguments": dict(arguments or {})})
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource of these functions that it has changed."""
+        self.own_offers.changed(uri)
 
     def answer(self, question_id: str, content: object = None, *, action: str = "accept") -> None:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
@@ -234,15 +246,21 @@ class Gateway:
     async def _look_up(self, method: str, subject: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask those servers that may know it, until one does."""
         if self._library is None:
-            self._library = ResourceCatalog(self.engine.catalog, self.servers.list)
+            self._library = ResourceCatalog(self.engine.catalog, self.servers.list, self.own_offers)
         lookup = Lookup(0, method, params, subject, "operator", Capabilities())
         try:
-            for shelf, name in self._library.find(lookup):
-                with suppress(Fault):
-                    return await shelf.request(method, lookup.server_params(name, {}, None), "operator")
+            found = self._library.find(lookup)
+            for server, name in found:
+                try:
+                    return await server.request(method, lookup.server_params(name, {}, None), "operator")
+                except Fault as fault:
+                    if len(found) == 1 or not is_unknown_resource(fault):
+                        raise
+            raise self._library.unknown(subject)
         except Fault as fault:
+            if fault.code == INTERNAL_ERROR:
+                raise ToolError.internal(fault.message) from None
             raise CallerError(fault.message) from None
-        raise CallerError(f"no server has {subject}")
 
     async def _remember(self) -> None:
         """Learn from the history which tools report (C1), and how long they take (P9); recover calls."""
@@ -297,17 +315,26 @@ class Gateway:
             effective_settings=self.engine.catalog.effective_settings,
         )
         self._lifespans.start_s = self.settings.start_limit_s
+        functions = [function for one in self._loaded for function in one.tools]
         provider = FunctionProvider(
-            [function for one in self._loaded for function in one.tools],
+            [one for one in functions if is_tool(one)],
             settings=settings,
             watchdog=self.watchdog,
             pool=self.children,
             overrides=self.overrides,
             lifespans=self._lifespans,
         )
-        self._apps = provider.apps
-        self._lifespans.keep(self._apps)
         self._stack.callback(provider.close)
+        offers = OfferProvider(
+            functions, settings, self.watchdog, self.children, self.overrides, self._lifespans
+        )
+        self._apps = provider.apps | offers.apps
+        self._lifespans.keep(self._apps)
+        self._stack.callback(offers.close)
+        for problem in offers.problems:
+            if problem not in self.own_offers.problems:
+                log.error("%s", problem)
+        self.own_offers.replace(offers)
         self.children.settings = self.settings.isolation
         self.children.keep_ready(provider.sources())
         self.engine.catalog.put(provider)

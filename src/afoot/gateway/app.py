@@ -135,6 +135,7 @@ async def _serve(plan: ServePlan, started: Started) -> None:
         stop.listen()
         state.servers = gateway.servers
         state.resource_servers = gateway.servers.list
+        state.made_own_offers = gateway.own_offers
         state.browser = gateway.browser
         state.lines = ExtensionLinks(gateway.browser, lambda: state.settings.browser.link_grace_s)
         watching = [asyncio.create_task(follow_config(gateway, state, plan.source))]
