@@ -563,10 +563,12 @@ def answer_roots(answer: Answer) -> list[Any]:
 
 
 def result_value(result: Result) -> Any:
-    """The value of a tool's result: its structured content, or its text where it has none."""
-    if result.structured:
-        return msgspec.json.decode(bytes(result.structured))
-    return "".join(str(item.get("text", "")) for item in msgspec.json.decode(bytes(result.content)))
+    """The value of a tool's result: its structured content, or its text where that says nothing else."""
+    text = "".join(str(item.get("text", "")) for item in msgspec.json.decode(bytes(result.content)))
+    if not result.structured:
+        return text
+    structured = msgspec.json.decode(bytes(result.structured))
+    return text if structured == {"result": text} else structured
 
 
 @lru_cache(maxsize=256)
