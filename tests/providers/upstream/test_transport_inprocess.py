@@ -14,8 +14,8 @@ from mcp.server.mcpserver import MCPServer
 
 from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
+from afoot.providers.functions.loading import servers_in
 from afoot.providers.upstream.provider import ServerOptions, Upstream
-from afoot.providers.upstream.transport_inprocess import servers_in
 from tests.providers.fake_run import ScriptedRun, text_of
 from tests.providers.upstream.sdk_server import server
 from tests.providers.upstream.started_servers import opened, raw, run_tool
@@ -97,11 +97,18 @@ async def test_an_object_whose_lifespan_breaks_later_is_a_server_that_died() -> 
             work.cancel()
 
     target = MCPServer("broken", lifespan=breaking)
+
+    @target.tool()
+    async def wait() -> str:
+        """Never ends."""
+        await asyncio.Event().wait()
+        return ""
+
     upstream = Upstream("far", Server(), options=ServerOptions(target=target))
     await upstream.open()
     broken.set()
-    while upstream.state == "ready":
-        await asyncio.sleep(0)
+    with pytest.raises(RunnerDied, match="its lifespan failed"):
+        await upstream.request("tools/call", {"name": "wait", "arguments": {}})
     assert "its lifespan failed" in upstream.error and "connection lost" in upstream.error
     broken.clear()
     await upstream.open()
@@ -124,7 +131,8 @@ async def test_all_connections_share_one_object_and_one_lifespan() -> None:
     @target.tool()
     def steps_so_far(ctx: McpContext) -> str:
         """Says what the lifespan has done."""
-        return ",".join(ctx.request_context.lifespan_context["steps"])
+        steps: list[str] = ctx.request_context.lifespan_context["steps"]
+        return ",".join(steps)
 
     upstream = Upstream("far", Server(per_caller=True), options=ServerOptions(target=target))
     await upstream.open()

@@ -140,7 +140,7 @@ class Upstream:
         self._last_connection: McpConnection | None = None  # that lists were asked of; it may be lost
         self._subscriptions = Subscriptions(self._offers.refresh_soon)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._object: "ServerObject | None" = None  # that all its connections share, if it is one
+        self._object: ServerObject | None = None  # that all its connections share, if it is one
 
     @property
     def state(self) -> str:

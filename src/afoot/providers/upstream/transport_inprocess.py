@@ -1,71 +1,24 @@
 """`InProcessTransport` runs an `mcp` or `fastmcp` server object in this process, as behind a pipe.
 
-`ServerObject` is that object: found once, its lifespan open while a connection to it is. `servers_in` finds
-the servers of a module. Nothing here imports the SDK before a server is opened: that takes a second.
+`ServerObject` is that object: found once, its lifespan open while a connection to it is. Nothing here imports
+the SDK before a server is opened: that takes a second.
 """
 
 import asyncio
 import contextvars
 import importlib
 import inspect
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from types import ModuleType
+from collections.abc import Mapping
+from types import TracebackType
 from typing import Any, Final
 
 from afoot.config.settings import Server
 from afoot.errors import CallerError, RunnerDied, ToolError
-from afoot.providers.functions.loading import run_file
+from afoot.providers.functions.loading import SDK_MODULE, low_level_server, only_server, run_file, servers_in
 from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, ServerLog
 
 CLOSE_S: Final = 2.0
 MAX_UNREAD: Final = 10_000  # messages that may wait to be read by the server
-SDK_MODULE: Final = "mcp.server.lowlevel.server"
-# The attribute in which a high-level server keeps the low-level one: `mcp`, `fastmcp`.
-LOW_LEVEL: Final = ("_lowlevel_server", "_mcp_server")
-
-
-def low_level_server(value: object) -> Any:
-    """Return the SDK's `Server` that an object is, or has inside; None for all but servers."""
-    sdk = sys.modules.get(SDK_MODULE)  # no server can be made before it is imported
-    if sdk is None:
-        return None
-    # Without running code of the object: a module may hold proxies that fail when they are touched.
-    inside = (inspect.getattr_static(value, name, None) for name in LOW_LEVEL)
-    return next((one for one in (value, *inside) if issubclass(type(one), sdk.Server)), None)
-
-
-def servers_in(module: ModuleType) -> dict[str, object]:
-    """Return the servers that a module names, by name; those that another one has mounted are part of it."""
-    found: dict[int, tuple[str, object]] = {}
-    for name, value in vars(module).items():
-        if (low := low_level_server(value)) is not None:
-            found.setdefault(id(low), (name, value))
-    for _, value in tuple(found.values()):
-        for mounted in _mounted_servers(value):
-            found.pop(id(low_level_server(mounted)), None)
-    return dict(found.values())
-
-
-def only_server(servers: Mapping[str, object], place: str) -> str:
-    """Return the name of the only server of a file or module; raises CallerError that names several."""
-    if len(servers) > 1:
-        named = ", ".join(servers)
-        raise CallerError(
-            f"{place} has several servers ({named}): name one, as {place}:{next(iter(servers))}"
-        )
-    return next(iter(servers))
-
-
-def _mounted_servers(server: object) -> Iterator[object]:
-    """Yield the servers that a FastMCP server has mounted, which its providers hold."""
-    for provider in getattr(server, "providers", ()):
-        inner = provider
-        while (wrapped := getattr(inner, "_inner", None)) is not None:  # a namespace, or another transform
-            inner = wrapped
-        if (mounted := getattr(inner, "server", None)) is not None and mounted is not server:
-            yield mounted
 
 
 class ServerObject:
@@ -309,7 +262,12 @@ class InProcessReader:
     async def __aenter__(self) -> "InProcessReader":
         return self
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
 
@@ -330,5 +288,10 @@ class InProcessWriter:
     async def __aenter__(self) -> "InProcessWriter":
         return self
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
         await self.aclose()
