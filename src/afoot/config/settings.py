@@ -249,6 +249,8 @@ def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
     for table in servers.values() if isinstance(servers, dict) else ():
         if isinstance(table, dict) and isinstance(cwd := table.get("cwd"), str) and "${" not in cwd:
             table["cwd"] = str(folder / expand_home(cwd))
+        if isinstance(table, dict) and isinstance(module := table.get("module"), str):
+            table["module"] = placed(module)
     return values
 
 
