@@ -181,6 +181,7 @@ def _run(file: Path, source: bytes, name: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
+    arguments, sys.argv = sys.argv, [str(file)]  # ours are no options of a program that reads its own
     try:
         # Without the import system, whose cached bytecode cannot tell two edits within a second.
         exec(compile(source, str(file), "exec"), module.__dict__)
@@ -189,11 +190,15 @@ def _run(file: Path, source: bytes, name: str) -> ModuleType:
         if isinstance(error, KeyboardInterrupt | BadTool):
             raise
         raise CallerError(_load_error(error, file)) from error
+    finally:
+        sys.argv = arguments
     return module
 
 
 def _load_error(error: BaseException, file: Path | str) -> str:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, ModuleNotFoundError):
+        what += f" (install it for {sys.executable}, which runs afoot)"
     if isinstance(error, SyntaxError):
         return (
             f"cannot load {error.filename or file}, line {error.lineno}: {type(error).__name__}: {error.msg}"
