@@ -248,6 +248,60 @@ def test_a_closed_gateway_leaves_no_thread_behind() -> None:
         assert not thread.is_alive(), thread.name
 
 
+@faked
+async def test_tools_come_and_go_while_a_gateway_runs() -> None:
+    """F5, U5: listeners are told; a call of a tool that was removed finishes."""
+    heard: list[list[str]] = []
+    async with Gateway(count) as gateway:
+        gateway.engine.catalog.listen(lambda: heard.append(sorted(tool.name for tool in gateway.tools())))
+        gateway.add_tool(scripted(("sleep", 5), ("return", "done"), name="wait"))
+        running = gateway.submit("wait")
+        await asyncio.sleep(1)
+        gateway.remove_tool("wait")
+        with pytest.raises(UnknownName, match="unknown tool"):
+            gateway.submit("wait")
+        done = await gateway.result(running)
+        gateway.remove_tool("count")
+    assert done.end and done.end.outcome == "ok" and done.end.at - done.opened.at == pytest.approx(5)
+    assert heard == [["count", "wait"], ["count"], []]
+
+
+@faked
+async def test_a_tool_that_is_there_is_not_added_again() -> None:
+    """F5: and none of the functions beside it."""
+    async with Gateway(count) as gateway:
+        other = scripted(("return", 1), name="other")
+        for functions in ((other, count), (other, scripted(("return", 2), name="other"))):
+            with pytest.raises(CallerError, match="there is a tool of that name already; remove it first"):
+                gateway.add_tool(*functions)
+        with pytest.raises(CallerError, match="is no tool name"):
+            gateway.add_tool(lambda: None)
+        with pytest.raises(UnknownName, match="nearest: count"):
+            gateway.remove_tool("cuont")
+        assert [tool.name for tool in gateway.tools()] == ["count"]
+        gateway.add_tool(other)
+        gateway.reload()
+        assert [tool.name for tool in gateway.tools()] == ["count", "other"]
+
+
+def test_a_call_waits_for_a_server_that_is_starting() -> None:
+    """F5: a notebook calls at once; who submits without waiting is told."""
+    server = MCPServer("shelf")
+
+    @server.tool()
+    def greet(name: str) -> str:
+        """Greets."""
+        return f"hello {name}"
+
+    async def main() -> None:
+        async with Gateway(server) as gateway:
+            with pytest.raises(UnknownName):
+                gateway.submit("greet", {"name": "Ann"})
+            assert b"hello Ann" in bytes(_content(await gateway.call("greet", {"name": "Ann"})))
+
+    asyncio.run(main())
+
+
 def test_what_a_server_offers_besides_tools_can_be_had_from_python() -> None:
     """U5, E5: resources and prompts, and the nearest names of what there is not."""
     server = MCPServer("shelf")

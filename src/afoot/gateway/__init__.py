@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakSet
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall, Submission
 from afoot.engine.recovery import load_call, recover
 from afoot.engine.retention import Retention
-from afoot.errors import CallerError
+from afoot.errors import CallerError, UnknownName
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
@@ -31,7 +32,7 @@ from afoot.providers.functions.app import App, Lifespans
 from afoot.providers.functions.context import Caller, origin_of
 from afoot.providers.functions.loading import load_file, load_function, load_module, only_server
 from afoot.providers.functions.options import FunctionSettings as FunctionSettings
-from afoot.providers.functions.tool import FunctionProvider, Overrides
+from afoot.providers.functions.tool import FunctionProvider, FunctionTool, Overrides
 from afoot.providers.functions.watchdog import Watchdog
 from afoot.providers.hooks import HookNotifier, HookSet
 from afoot.providers.isolation.pool import ChildPool
@@ -86,6 +87,10 @@ class Gateway:
         self._offers = TargetOffers()
         self._lifespans = Lifespans()
         self._apps: set[App] = set()  # those with a lifespan that tools in this process use
+        self._added: dict[str, Callable[..., Any]] = {}  # at run time, by name
+        # Those that are offered, and those before them whose calls are not over.
+        self._providers: WeakSet[FunctionProvider] = WeakSet()
+        self._stack.callback(self._close_providers)
         self.lock: StoreLock | None = None
         self._history: SqliteJournal | None = None
         self._library: ResourceCatalog | None = None
@@ -171,6 +176,40 @@ class Gateway:
         self.browsing.configure(self._limits(), settings)
         return changed
 
+    def add_tool(self, *functions: Callable[..., Any]) -> None:
+        """Offer more functions from now on; callers are told that the list has changed.
+
+        They stay over a `reload`. Raises CallerError if one of the names is taken; then none is added.
+        """
+        new = {tool_name(one): one for function in functions for one in load_function(function).tools}
+        taken = [name for name in new if name in map(tool_name, self._own_functions())]
+        if taken or len(new) < len(functions):
+            what = ", ".join(taken) or "two of these functions"
+            raise CallerError(
+                f"{what}: there is a tool of that name already; remove it first, or name it otherwise"
+            )
+        before = self._added
+        self._added = {**before, **new}
+        try:
+            self._offer()
+        except CallerError:
+            self._added = before
+            self._lifespans.keep(self._apps)
+            raise
+
+    def remove_tool(self, name: str) -> None:
+        """Offer an own function no more; its calls in flight finish. Raises UnknownName.
+
+        A tool of a file is back after a `reload`.
+        """
+        names = [tool_name(one) for one in self._own_functions()]
+        if name not in names:
+            raise UnknownName("tool", name, names)
+        self._added = {key: one for key, one in self._added.items() if key != name}
+        kept = [one for one in self._offers.functions if tool_name(one) != name]
+        self._offers = replace(self._offers, functions=kept)
+        self._offer()
+
     def tools(self) -> list[Tool]:
         """The tools on offer."""
         return list(self.engine.catalog)
@@ -222,8 +261,13 @@ class Gateway:
         return live.call
 
     async def call(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> Call:
-        """Submit a call and wait for its end."""
-        return await self.result(self.submit(tool, arguments, **options))
+        """Submit a call and wait for its end; an unknown tool may be one of a server that is starting."""
+        try:
+            call_id = self.submit(tool, arguments, **options)
+        except UnknownName:
+            await self.servers.wait_until_opened(self.settings.start_limit_s)
+            call_id = self.submit(tool, arguments, **options)
+        return await self.result(call_id)
 
     async def read_resource(self, uri: str) -> dict[str, Any]:
         """The content of a server's resource, as `resources/read` tells it; raises CallerError, ToolError."""
@@ -348,7 +392,7 @@ class Gateway:
         )
         self._lifespans.start_s = self.settings.start_limit_s
         provider = FunctionProvider(
-            self._offers.functions,
+            self._own_functions(),
             settings=settings,
             watchdog=self.watchdog,
             pool=self.children,
@@ -357,10 +401,17 @@ class Gateway:
         )
         self._apps = provider.apps
         self._lifespans.keep(self._apps)
-        self._stack.callback(provider.close)
+        self._providers.add(provider)
         self.children.settings = self.settings.isolation
         self.children.keep_ready(provider.sources())
         self.engine.catalog.put(provider)
+
+    def _own_functions(self) -> list[Callable[..., Any]]:
+        return [*self._offers.functions, *self._added.values()]
+
+    def _close_providers(self) -> None:
+        for provider in self._providers:
+            provider.close()
 
     def _limits(self, *, patient: bool = False) -> Limits:
         settings = self.settings
@@ -385,6 +436,12 @@ def _keep_fixed_settings(settings: Settings, before: Settings) -> tuple[Settings
             kept = {table: replace(getattr(settings, table), **kept)}
         settings = replace(settings, **kept)
     return settings, changed
+
+
+def tool_name(function: Callable[..., Any]) -> str:
+    """The name of a function as a tool; raises BadTool if it cannot be one."""
+    declared: FunctionTool = getattr(function, "__afoot_tool__", None) or FunctionTool(function, {})
+    return declared.name
 
 
 class TargetOffers(Struct, frozen=True):

@@ -101,7 +101,7 @@ FEATURES: Final[list[Callable[[Peer, str], None]]] = [elicitation, sampling, roo
 def test_a_server_of_both_eras_loses_no_feature(
     clients: Peers, server: str, era: str, feature: Callable[[Peer, str], None]
 ) -> None:
-    """U10, F6: elicitation, sampling, roots, session state and logs work by default, for both eras' clients."""
+    """U10, F6: elicitation, sampling, roots, session state and logs work by default, in both eras."""
     feature(clients("http", era), server)
 
 
