@@ -1,6 +1,7 @@
 """A gateway that a Python program starts."""
 
 import asyncio
+import gc
 import signal
 import subprocess
 import sys
@@ -73,6 +74,7 @@ def test_a_task_serves_until_it_is_cancelled() -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(main())
+    gc.collect()  # a socket that was left open is told here
 
 
 def test_a_start_that_fails_is_told() -> None:

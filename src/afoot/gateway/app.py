@@ -300,6 +300,8 @@ async def _http(
         await serving
         stopped.cancel()
     finally:
+        for _, listener in servers:
+            listener.close()
         state_folder.withdraw_gateway(address, before)
         if before is not None:
             _pair(before.console)
