@@ -10,7 +10,10 @@ const { Client, StreamableHTTPClientTransport } = load("@modelcontextprotocol/cl
 
 const era = plan.era === "auto" ? { versionNegotiation: { mode: "auto" } } : {};
 const client = new Client({ name: "library", version: "1" }, { capabilities: { elicitation: {} }, ...era });
-client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { value: "Emma" } }));
+client.setRequestHandler("elicitation/create", async () => ({
+  action: "accept",
+  content: { value: "Emma" },
+}));
 await client.connect(new StreamableHTTPClientTransport(new URL(plan.url)));
 
 async function call(name, args) {
@@ -24,11 +27,15 @@ for (const [name, args] of plan.calls) seen.calls[`${name} ${Object.values(args)
 const progress = [];
 const onprogress = (report) => progress.push(report.progress);
 await client.callTool({ name: "scan", arguments: { pages: 3 } }, { onprogress });
-seen.rises = progress.length > 0 && progress.every((value, place) => place === 0 || value > progress[place - 1]);
+seen.rises =
+  progress.length > 0 && progress.every((value, place) => place === 0 || value > progress[place - 1]);
 seen.resources = (await client.listResources()).resources.map((one) => one.uri);
 seen.templates = (await client.listResourceTemplates()).resourceTemplates.map((one) => one.uriTemplate);
 seen.read = [await read("library://titles"), await read("library://books/Emma")];
-seen.prompts = (await client.listPrompts()).prompts.map((one) => [one.name, one.arguments.map((arg) => arg.name)]);
+seen.prompts = (await client.listPrompts()).prompts.map((one) => [
+  one.name,
+  one.arguments.map((arg) => arg.name),
+]);
 const { messages } = await client.getPrompt({ name: "review", arguments: { title: "Emma" } });
 seen.prompt = messages.map((one) => [one.role, one.content.text]);
 const ref = { type: "ref/prompt", name: "review" };

@@ -9,7 +9,6 @@ import contextvars
 import importlib
 import inspect
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Final
 
 from afoot.config.settings import Server
@@ -167,12 +166,14 @@ class InProcessTransport:
 
         assert self._receive is not None
         low = self._server.low_level
+        reader: Any = InProcessReader(self._inbox)
+        writer: Any = InProcessWriter(self._receive)
         how = "ended by itself"
         try:
             await serve_dual_era_loop(
                 low,
-                InProcessReader(self._inbox),
-                InProcessWriter(self._receive),
+                reader,
+                writer,
                 lifespan_state=self._server.lifespan_state,
                 init_options=low.create_initialization_options(),
             )
@@ -262,12 +263,7 @@ class InProcessReader:
     async def __aenter__(self) -> "InProcessReader":
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
 
 
@@ -288,10 +284,5 @@ class InProcessWriter:
     async def __aenter__(self) -> "InProcessWriter":
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
