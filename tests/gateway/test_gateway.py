@@ -250,7 +250,7 @@ def test_a_closed_gateway_leaves_no_thread_behind() -> None:
 
 @faked
 async def test_tools_come_and_go_while_a_gateway_runs() -> None:
-    """F5, U5: listeners are told; calls of a tool that was removed finish, also one that waits in its queue."""
+    """F5, U5: listeners are told; calls of a removed tool finish, also one that waits in its queue."""
     heard: list[list[str]] = []
     async with Gateway(count) as gateway:
         gateway.engine.catalog.listen(lambda: heard.append(sorted(tool.name for tool in gateway.tools())))
