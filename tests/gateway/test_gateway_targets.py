@@ -145,6 +145,22 @@ async def test_a_file_that_cannot_be_served_costs_only_itself(text: str, told: s
             raise CallerError(problem)
 
 
+@pytest.mark.parametrize("step", ["raise ValueError('no database')", "await asyncio.Event().wait()"])
+@on_a_loop
+async def test_a_server_that_does_not_begin_costs_only_itself(step: str, file: Path) -> None:
+    """F6: a lifespan that fails or hangs; the tools of its file, and of others, are served."""
+    lifespan = f"import asyncio\nasync def begin(server):\n    {step}\n    yield\n"
+    text = SERVER.replace('"notes")', '"notes", lifespan=asynccontextmanager(begin))')
+    write(file, f"from contextlib import asynccontextmanager\n{lifespan}{text}{TOOLS}")
+    async with Gateway(file, settings=Settings(store=MEMORY, start_limit_s=0.3, restart_limit=1)) as gateway:
+        assert '"text":"0"' in await called(gateway, "count_notes")
+        (server,) = gateway.servers.list()
+        assert (
+            "its lifespan failed: ValueError('no database')" in server.error
+            or "raise start_s" in server.error
+        )
+
+
 def test_tools_are_read_without_the_sdk(file: Path) -> None:
     """F6: a file of tools costs no import of `mcp` or `fastmcp`."""
     write(file, TOOLS)

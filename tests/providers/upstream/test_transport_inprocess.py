@@ -76,6 +76,7 @@ async def test_an_object_whose_lifespan_hangs_is_given_up_at_its_start_limit() -
     )
     with pytest.raises(ToolError, match=r"did not answer within 0.2 s \(raise start_s\)"):
         await upstream.open()
+    assert "its lifespan has not begun in time" in upstream.logs[0][1]
     await upstream.close()
 
 

@@ -8,6 +8,7 @@ import asyncio
 import contextvars
 import importlib
 import inspect
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -74,7 +75,9 @@ class ServerObject:
         self._lifespan = asyncio.get_running_loop().create_task(self._live(opened))
         try:
             await opened
-        except BaseException:  # it failed, or took longer than `start_s`
+        except BaseException as error:  # it failed, or took longer than `start_s`
+            if isinstance(error, asyncio.CancelledError):
+                self._server_log.note("its lifespan has not begun in time, and is cancelled", logging.WARNING)
             await _end_in_time(self._lifespan, cancel=True)
             raise
 
