@@ -111,7 +111,7 @@ def _mounted_servers(server: object) -> Iterator[object]:
 def load_file(path: str | Path) -> Loaded:
     """The tools, the app and the servers of a file.
 
-    Raises CallerError naming file and line if it cannot be run, has neither tools nor servers, or has several apps.
+    Raises CallerError naming file and line if it cannot be run, has no tools and no servers, or several apps.
     """
     return offers_of(run_file(path), str(path))
 
