@@ -248,6 +248,60 @@ def test_a_closed_gateway_leaves_no_thread_behind() -> None:
         assert not thread.is_alive(), thread.name
 
 
+@faked
+async def test_tools_come_and_go_while_a_gateway_runs() -> None:
+    """F5, U5: listeners are told; calls of a removed tool finish, also one that waits in its queue."""
+    heard: list[list[str]] = []
+    async with Gateway(count) as gateway:
+        gateway.engine.catalog.listen(lambda: heard.append(sorted(tool.name for tool in gateway.tools())))
+        gateway.add_tool(scripted(("sleep", 5), ("return", "done"), name="wait", concurrency=1))
+        running, waiting = gateway.submit("wait"), gateway.submit("wait")
+        await asyncio.sleep(1)
+        gateway.remove_tool("wait")
+        with pytest.raises(UnknownName, match="unknown tool"):
+            gateway.submit("wait")
+        ends = [(await gateway.result(call)).end for call in (running, waiting)]
+        gateway.remove_tool("count")
+    assert [end and end.outcome for end in ends] == ["ok", "ok"]
+    assert heard == [["count", "wait"], ["count"], []]
+
+
+@faked
+async def test_a_tool_that_is_there_is_not_added_again() -> None:
+    """F5: and none of the functions beside it."""
+    async with Gateway(count) as gateway:
+        other = scripted(("return", 1), name="other")
+        for functions in ((other, count), (other, scripted(("return", 2), name="other"))):
+            with pytest.raises(CallerError, match="there is a tool of that name already; remove it first"):
+                gateway.add_tool(*functions)
+        with pytest.raises(CallerError, match="is no tool name"):
+            gateway.add_tool(lambda: None)
+        with pytest.raises(UnknownName, match="nearest: count"):
+            gateway.remove_tool("cuont")
+        assert [tool.name for tool in gateway.tools()] == ["count"]
+        gateway.add_tool(other)
+        gateway.reload()
+        assert [tool.name for tool in gateway.tools()] == ["count", "other"]
+
+
+def test_a_call_waits_for_a_server_that_is_starting() -> None:
+    """F5: a notebook calls at once; who submits without waiting is told."""
+    server = MCPServer("shelf")
+
+    @server.tool()
+    def greet(name: str) -> str:
+        """Greets."""
+        return f"hello {name}"
+
+    async def main() -> None:
+        async with Gateway(server) as gateway:
+            with pytest.raises(UnknownName):
+                gateway.submit("greet", {"name": "Ann"})
+            assert b"hello Ann" in bytes(_content(await gateway.call("greet", {"name": "Ann"})))
+
+    asyncio.run(main())
+
+
 def test_what_a_server_offers_besides_tools_can_be_had_from_python() -> None:
     """U5, E5: resources and prompts, and the nearest names of what there is not."""
     server = MCPServer("shelf")
@@ -333,3 +387,23 @@ async def test_a_changed_file_changes_the_lists_and_one_bad_resource_spoils_no_o
         gateway.reload()
         gateway.resource_changed("a://1")
         assert changed == [("prompts", None), ("resource", "a://1")] and gateway.own_offers.problems == []
+
+
+@faked
+async def test_resources_come_and_go_while_a_gateway_runs() -> None:
+    """F3, F5: as tools do; those who listen are told which list has changed."""
+
+    @afoot.resource("late://one")
+    def late() -> str:
+        return "late"
+
+    changed: list[str] = []
+    async with Gateway(scripted(("return", 1), name="step")) as gateway:
+        gateway.own_offers.listen(lambda kind, uri: changed.append(kind))
+        gateway.add_tool(late)
+        assert (await gateway.read_resource("late://one"))["contents"][0]["text"] == "late"
+        assert [tool.name for tool in gateway.tools()] == ["step"]
+        gateway.remove_tool("late")
+        with pytest.raises(CallerError, match="unknown resource"):
+            await gateway.read_resource("late://one")
+    assert changed == ["resources", "resources"]
