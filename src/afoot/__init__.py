@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from afoot.errors import AfootError, CallerError, ToolError
     from afoot.gateway import Gateway
+    from afoot.gateway.asgi import asgi_app
+    from afoot.gateway.serving import serve, serve_async
     from afoot.providers.content import Content, Partial
     from afoot.providers.content import ToolResult as Result
     from afoot.providers.functions.app import App
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from afoot.providers.functions.progress.subprocesses import run
     from afoot.providers.functions.reporting import report
     from afoot.providers.functions.tool import tool
+    from afoot.providers.offers.contents import Message
+    from afoot.providers.offers.offer import completion, prompt, resource
 
 __version__ = "0.1.0"
 
@@ -27,12 +31,19 @@ __all__ = [
     "Context",
     "Depends",
     "Gateway",
+    "Message",
     "Partial",
     "Result",
     "ToolError",
+    "asgi_app",
+    "completion",
     "download",
+    "prompt",
     "report",
+    "resource",
     "run",
+    "serve",
+    "serve_async",
     "tool",
     "track_bytes",
 ]
@@ -47,12 +58,19 @@ _WHERE = {
     "Context": ("afoot.providers.functions.context", "Context"),
     "Depends": ("afoot.providers.functions.dependencies", "Depends"),
     "Gateway": ("afoot.gateway", "Gateway"),
+    "Message": ("afoot.providers.offers.contents", "Message"),
     "Partial": ("afoot.providers.content", "Partial"),
     "Result": ("afoot.providers.content", "ToolResult"),
     "ToolError": ("afoot.errors", "ToolError"),
+    "asgi_app": ("afoot.gateway.asgi", "asgi_app"),
+    "completion": ("afoot.providers.offers.offer", "completion"),
     "download": ("afoot.providers.functions.progress.downloads", "download"),
+    "prompt": ("afoot.providers.offers.offer", "prompt"),
     "report": ("afoot.providers.functions.reporting", "report"),
+    "resource": ("afoot.providers.offers.offer", "resource"),
     "run": ("afoot.providers.functions.progress.subprocesses", "run"),
+    "serve": ("afoot.serve", ""),  # the package, which is a `ServePackage`
+    "serve_async": ("afoot.gateway.serving", "serve_async"),
     "tool": ("afoot.providers.functions.tool", "tool"),
     "track_bytes": ("afoot.providers.functions.progress.downloads", "track_bytes"),
 }
@@ -62,5 +80,6 @@ def __getattr__(name: str) -> object:
     if name not in _WHERE:
         raise AttributeError(f"module 'afoot' has no attribute {name!r}")
     module, attribute = _WHERE[name]
-    found = globals()[name] = getattr(import_module(module), attribute)
+    found: object = import_module(module)
+    found = globals()[name] = getattr(found, attribute) if attribute else found
     return found

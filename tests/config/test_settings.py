@@ -249,6 +249,8 @@ start_s = 5
 [servers.web]
 url = "https://x.example/mcp"
 auth = "oauth"
+[servers.notes]
+module = "notes.py"
 [tools."web/*"]
 approval = "ask"
 read_only = true
@@ -266,6 +268,7 @@ def test_servers_tools_and_hooks_are_read(alone: Path) -> None:
     assert found.hooks[0].words() == ["check", "--now", "a b"]
     files, web = found.servers["files"], found.servers["web"]
     assert (files.way(), files.cwd, files.limits()) == ("command", str(alone / "data"), {"start_s": 5})
+    assert found.servers["notes"].module == str(alone / "notes.py")
     assert (web.way(), web.auth, web.limits()) == ("url", "oauth", {})
     assert (found.tools["web/*"].approval, found.tools["web/*"].limits()) == ("ask", {"idle_s": 3})
 

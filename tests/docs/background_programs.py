@@ -12,7 +12,9 @@ from typing import Final
 LIMIT_S: Final = 60.0
 WEB: Final = "127.0.0.1:8000"  # where a page's own web server is in the pages
 EXAMPLE: Final = "127.0.0.1:23669"  # where the example page is, if that is free
-_STARTED = re.compile(r"(?:^Serving HTTP on .*|nothing of it stays behind\.)$", re.MULTILINE)
+_STARTED = re.compile(
+    r"(?:^Serving HTTP on .*|Uvicorn running on .*|nothing of it stays behind\.)$", re.MULTILINE
+)
 
 
 class Beside:
@@ -32,7 +34,7 @@ class Beside:
     def start(self, text: str, environment: Mapping[str, str]) -> str:
         """Start a program; gives what it said until it was ready."""
         words = self.addressed(text.strip())
-        if "http.server" in words:
+        if "http.server" in words or "uvicorn" in words:
             port = _free_port()
             self._places[WEB] = f"127.0.0.1:{port}"
             words = words.replace(WEB.rpartition(":")[2], str(port))

@@ -59,13 +59,13 @@ def test_the_readme_puts_afoot_on_the_path_before_it_is_used() -> None:
 
 
 def test_a_fastmcp_server_runs_as_the_readme_says(tmp_path: Path) -> None:
-    """U1: the file needs no change."""
-    assert "`afoot serve server.py:mcp`" in read("README.md")
+    """F6: the file needs no change, and the first screen says so."""
+    assert "`afoot serve server.py`" in "\n".join(read("README.md").splitlines()[:15])
     (tmp_path / "server.py").write_text(
         "from fastmcp import FastMCP\n\nmcp = FastMCP('sums')\n\n\n"
         "@mcp.tool\ndef add(a: int, b: int) -> int:\n    return a + b\n"
     )
-    words = [sys.executable, "-m", "afoot", "call", "add", "a=1", "b=2", "--target", "server.py:mcp"]
+    words = [sys.executable, "-m", "afoot", "call", "add", "a=1", "b=2", "--target", "server.py"]
     environment = {**os.environ, "AFOOT_HOME": str(tmp_path / "home")}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "3"), done.stderr

@@ -248,6 +248,60 @@ def test_a_closed_gateway_leaves_no_thread_behind() -> None:
         assert not thread.is_alive(), thread.name
 
 
+@faked
+async def test_tools_come_and_go_while_a_gateway_runs() -> None:
+    """F5, U5: listeners are told; calls of a removed tool finish, also one that waits in its queue."""
+    heard: list[list[str]] = []
+    async with Gateway(count) as gateway:
+        gateway.engine.catalog.listen(lambda: heard.append(sorted(tool.name for tool in gateway.tools())))
+        gateway.add_tool(scripted(("sleep", 5), ("return", "done"), name="wait", concurrency=1))
+        running, waiting = gateway.submit("wait"), gateway.submit("wait")
+        await asyncio.sleep(1)
+        gateway.remove_tool("wait")
+        with pytest.raises(UnknownName, match="unknown tool"):
+            gateway.submit("wait")
+        ends = [(await gateway.result(call)).end for call in (running, waiting)]
+        gateway.remove_tool("count")
+    assert [end and end.outcome for end in ends] == ["ok", "ok"]
+    assert heard == [["count", "wait"], ["count"], []]
+
+
+@faked
+async def test_a_tool_that_is_there_is_not_added_again() -> None:
+    """F5: and none of the functions beside it."""
+    async with Gateway(count) as gateway:
+        other = scripted(("return", 1), name="other")
+        for functions in ((other, count), (other, scripted(("return", 2), name="other"))):
+            with pytest.raises(CallerError, match="there is a tool of that name already; remove it first"):
+                gateway.add_tool(*functions)
+        with pytest.raises(CallerError, match="is no tool name"):
+            gateway.add_tool(lambda: None)
+        with pytest.raises(UnknownName, match="nearest: count"):
+            gateway.remove_tool("cuont")
+        assert [tool.name for tool in gateway.tools()] == ["count"]
+        gateway.add_tool(other)
+        gateway.reload()
+        assert [tool.name for tool in gateway.tools()] == ["count", "other"]
+
+
+def test_a_call_waits_for_a_server_that_is_starting() -> None:
+    """F5: a notebook calls at once; who submits without waiting is told."""
+    server = MCPServer("shelf")
+
+    @server.tool()
+    def greet(name: str) -> str:
+        """Greets."""
+        return f"hello {name}"
+
+    async def main() -> None:
+        async with Gateway(server) as gateway:
+            with pytest.raises(UnknownName):
+                gateway.submit("greet", {"name": "Ann"})
+            assert b"hello Ann" in bytes(_content(await gateway.call("greet", {"name": "Ann"})))
+
+    asyncio.run(main())
+
+
 def test_what_a_server_offers_besides_tools_can_be_had_from_python() -> None:
     """U5, E5: resources and prompts, and the nearest names of what there is not."""
     server = MCPServer("shelf")
@@ -285,3 +339,71 @@ async def test_tools_that_reported_before_are_expected_to(tmp_path: Path) -> Non
         await gateway.call("step")
     async with Gateway(tool, settings=settings) as gateway:
         assert gateway.engine.reporters == {"local/step"}
+
+
+@faked
+async def test_own_resources_and_prompts_are_read_from_python() -> None:
+    """F3: as calls of the engine; an error says what is wrong."""
+
+    @afoot.resource("note://{number}")
+    async def note(number: int) -> dict[str, int]:
+        return {"number": number}
+
+    @afoot.prompt
+    def greet(name: str) -> str:
+        return f"Greet {name}."
+
+    async with Gateway(note, greet) as gateway:
+        assert gateway.tools() == []
+        read = await gateway.read_resource("note://7")
+        assert read["contents"] == [
+            {"uri": "note://7", "mimeType": "application/json", "text": '{"number":7}'}
+        ]
+        prompt = await gateway.get_prompt("greet", {"name": "Ann"})
+        assert prompt["messages"][0]["content"]["text"] == "Greet Ann."
+        with pytest.raises(CallerError, match="uri: number: Input should be a valid integer"):
+            await gateway.read_resource("note://x")
+        with pytest.raises(CallerError, match="nearest: greet"):
+            await gateway.get_prompt("great")
+
+
+@faked
+async def test_a_changed_file_changes_the_lists_and_one_bad_resource_spoils_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """F3: on reload; the mistake is in the log once, and the rest is served."""
+    file = tmp_path / "served.py"
+    head = "import afoot\n\n@afoot.resource('a://1')\ndef one() -> str:\n    return 'one'\n"
+    file.write_text(head)
+    changed: list[tuple[str, str | None]] = []
+    async with Gateway(file) as gateway:
+        gateway.own_offers.listen(lambda kind, uri: changed.append((kind, uri)))
+        file.write_text(head + "\n@afoot.resource('a://1')\ndef two() -> str:\n    return 'two'\n")
+        gateway.reload()
+        gateway.reload()
+        assert caplog.text.count("two resources are a://1") == 1 and changed == []
+        assert (await gateway.read_resource("a://1"))["contents"][0]["text"] == "one"
+        file.write_text(head + "\n@afoot.prompt\ndef p() -> str:\n    return ''\n")
+        gateway.reload()
+        gateway.resource_changed("a://1")
+        assert changed == [("prompts", None), ("resource", "a://1")] and gateway.own_offers.problems == []
+
+
+@faked
+async def test_resources_come_and_go_while_a_gateway_runs() -> None:
+    """F3, F5: as tools do; those who listen are told which list has changed."""
+
+    @afoot.resource("late://one")
+    def late() -> str:
+        return "late"
+
+    changed: list[str] = []
+    async with Gateway(scripted(("return", 1), name="step")) as gateway:
+        gateway.own_offers.listen(lambda kind, uri: changed.append(kind))
+        gateway.add_tool(late)
+        assert (await gateway.read_resource("late://one"))["contents"][0]["text"] == "late"
+        assert [tool.name for tool in gateway.tools()] == ["step"]
+        gateway.remove_tool("late")
+        with pytest.raises(CallerError, match="unknown resource"):
+            await gateway.read_resource("late://one")
+    assert changed == ["resources", "resources"]

@@ -195,6 +195,11 @@ def load_settings(
     return LoadedSettings(_build(values, origin, found), origin, found)
 
 
+def make_settings(values: Mapping[str, object]) -> Settings:
+    """Settings from these values alone: no file, no environment; raises ConfigError."""
+    return _build(dict(values), dict.fromkeys(values, "argument"), None)
+
+
 def find_config(*, upward: bool = True) -> Path | None:
     """The config file that counts: AFOOT_CONFIG, the nearest afoot.toml upward, the user's config folder.
 
@@ -249,6 +254,8 @@ def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
     for table in servers.values() if isinstance(servers, dict) else ():
         if isinstance(table, dict) and isinstance(cwd := table.get("cwd"), str) and "${" not in cwd:
             table["cwd"] = str(folder / expand_home(cwd))
+        if isinstance(table, dict) and isinstance(module := table.get("module"), str):
+            table["module"] = placed(module)
     return values
 
 

@@ -365,8 +365,8 @@ def _check_server(server: Server, path: tuple[str, ...]) -> None:
         raise InvalidSetting((*path, given[0]), told)
     if server.url and "${" not in server.url and not server.url.startswith(("http://", "https://")):
         raise InvalidSetting((*path, "url"), f"must begin with http:// or https://, not {server.url!r}")
-    if server.module and ":" not in server.module:
-        raise InvalidSetting((*path, "module"), 'must be "package.module:name"')
+    if server.module and ":" not in server.module and not server.module.endswith(".py"):
+        raise InvalidSetting((*path, "module"), 'must be "file.py", "file.py:name" or "package.module:name"')
     for key, way in {"args": "command", "cwd": "command", "headers": "url", "auth": "url"}.items():
         if getattr(server, key) and not getattr(server, way):
             raise InvalidSetting((*path, key), f"goes with {way}, which is missing")

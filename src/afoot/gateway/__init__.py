@@ -1,12 +1,14 @@
 """`Gateway` is the gateway as a Python program uses it: tools in, calls out, nothing of any wire."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakSet
 
-from msgspec import Raw, json
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from afoot.config.settings import Settings, home
@@ -22,27 +24,38 @@ from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall, Submission
 from afoot.engine.recovery import load_call, recover
 from afoot.engine.retention import Retention
-from afoot.errors import CallerError
+from afoot.errors import CallerError, ToolError, UnknownName
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
 from afoot.providers.functions.app import App, Lifespans
 from afoot.providers.functions.context import Caller, origin_of
-from afoot.providers.functions.loading import Loaded, load_file, load_function, load_module
+from afoot.providers.functions.loading import load_file, load_function, load_module, only_server
 from afoot.providers.functions.options import FunctionSettings as FunctionSettings
-from afoot.providers.functions.tool import FunctionProvider, Overrides
+from afoot.providers.functions.tool import FunctionProvider, FunctionTool, Overrides
 from afoot.providers.functions.watchdog import Watchdog
 from afoot.providers.hooks import HookNotifier, HookSet
 from afoot.providers.isolation.pool import ChildPool
-from afoot.providers.upstream.roster import KnownServers, Roster, gather_servers, is_server_target
+from afoot.providers.offers.offer import is_tool
+from afoot.providers.offers.provider import OfferProvider
+from afoot.providers.upstream.roster import (
+    FoundServer,
+    KnownServers,
+    Roster,
+    gather_servers,
+    is_server_target,
+)
 from afoot.providers.upstream.servers import Servers
+from afoot.serve.own_offers import OwnOffers
 from afoot.serve.resources import ResourceCatalog
 from afoot.store.lock import StoreLock
 from afoot.store.memory import MemoryJournal
 from afoot.store.sqlite import SqliteJournal
-from afoot.wire.jsonrpc import Fault
-from afoot.wire.resources import Lookup
+from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
+from afoot.wire.resources import Lookup, is_unknown_resource
 from afoot.wire.results import Capabilities
+
+log = logging.getLogger("afoot")
 
 MEMORY = ":memory:"
 OWN_CALLER = Caller(is_owner=True)
@@ -53,6 +66,8 @@ FIXED_SETTINGS = (
     "access", "hooks", "otel", "linger_s", "browser.cdp", "isolation.nice", "isolation.spare",
 )  # fmt: skip
 
+NOTHING_TO_SERVE = "nothing to serve: name a file or a module of tools, or a server"
+
 Target = object  # a str, a Path, a function; any other object is a server
 
 
@@ -60,6 +75,7 @@ class Gateway:
     """Runs tools: open it with `async with`, then submit, follow, answer, cancel."""
 
     engine: Engine
+    own_offers: OwnOffers
     servers: Servers
     browsing: BrowserSetup
     browser: BrowserProvider
@@ -72,9 +88,13 @@ class Gateway:
         self._stack = AsyncExitStack()
         self.children = ChildPool()
         self._stack.push_async_exit(self.children)
-        self._loaded: list[Loaded] = []
+        self._offers = TargetOffers()
         self._lifespans = Lifespans()
         self._apps: set[App] = set()  # those with a lifespan that tools in this process use
+        self._added: dict[str, Callable[..., Any]] = {}  # at run time, by name
+        # Those that are offered, and those before them whose calls are not over.
+        self._providers: WeakSet[FunctionProvider | OfferProvider] = WeakSet()
+        self._stack.callback(self._close_providers)
         self.lock: StoreLock | None = None
         self._history: SqliteJournal | None = None
         self._library: ResourceCatalog | None = None
@@ -88,6 +108,7 @@ class Gateway:
         try:
             journal = await self._journal()
             self.engine = Engine(journal, Catalog(), Slots(self.settings.server_concurrency))
+            self.own_offers = OwnOffers(self.engine)
             if self.settings.store != MEMORY:
                 self.engine.policy = ApprovalPolicy(
                     StoredList("allow.json", AllowlistEntry), StoredList("approved.json", LastApproval)
@@ -99,19 +120,15 @@ class Gateway:
             servers = Servers(self.engine.catalog, self._limits(patient=True), known)
             servers.restart_limit = self.settings.restart_limit
             self.servers = await self._stack.enter_async_context(servers)
-            roster = gather_servers(self.settings, self.targets, own_address=self.address)
-            if not (
-                self.targets
-                or roster.entries
-                or roster.files
-                or self.bare
-                or is_browser_configured(self.settings)
-            ):
-                raise CallerError("nothing to serve: name a file or a module of tools, or a server")
-            self._roster = roster
+            self._offers = self._load_what_loads()
+            self._roster = self._gather(self.settings)
+            if self._has_nothing():
+                raise self._nothing_to_serve()
             self.engine.apply_settings(self.settings)
-            self.reload()
-            self.servers.follow(roster)
+            self._offer()
+            for problem in self._offers.problems:
+                log.error("%s", problem)
+            self.servers.follow(self._roster)
             await self._browse()
             await self._hooked()
             await self._stack.enter_async_context(telemetry(self.settings.otel, self.engine))
@@ -129,23 +146,27 @@ class Gateway:
         await self._stack.aclose()
 
     def reload(self) -> None:
-        """Read the targets again; calls in flight finish on the old code. Raises CallerError."""
-        files = [one for one in self.targets if not is_server_target(one) and not is_plugin_folder(one)]
-        before = self._loaded
-        self._loaded = [_load(target) for target in files]
+        """Read the targets again; calls in flight finish on the old code. Raises CallerError.
+
+        A target that cannot be read changes nothing.
+        """
+        before = self._offers
+        self._offers = TargetOffers.load(self._targets_with_code())
         try:
             self._offer()
         except CallerError:
-            self._loaded = before
+            self._offers = before
             self._lifespans.keep(self._apps)
             raise
+        self._roster = self._gather(self.settings)
+        self.servers.follow(self._roster)
 
     def adopt(self, settings: Settings) -> list[str]:
         """Take other settings for calls to come; gives the names of changed ones that need a new start.
 
         Servers come, go and are replaced; calls in flight finish as they are. Raises CallerError.
         """
-        roster = gather_servers(settings, self.targets, own_address=self.address)
+        roster = self._gather(settings)
         settings, changed = _keep_fixed_settings(settings, self.settings)
         is_there = {one.name for one in self.servers.list()} >= roster.entries.keys()
         if settings == self.settings and roster == self._roster and is_there:
@@ -159,6 +180,40 @@ class Gateway:
         self.servers.follow(roster)
         self.browsing.configure(self._limits(), settings)
         return changed
+
+    def add_tool(self, *functions: Callable[..., Any]) -> None:
+        """Offer more functions from now on; callers are told that the list has changed.
+
+        They stay over a `reload`. Raises CallerError if one of the names is taken; then none is added.
+        """
+        new = {tool_name(one): one for function in functions for one in load_function(function).tools}
+        taken = [name for name in new if name in map(tool_name, self._own_functions())]
+        if taken or len(new) < len(functions):
+            what = ", ".join(taken) or "two of these functions"
+            raise CallerError(
+                f"{what}: there is a tool of that name already; remove it first, or name it otherwise"
+            )
+        before = self._added
+        self._added = {**before, **new}
+        try:
+            self._offer()
+        except CallerError:
+            self._added = before
+            self._lifespans.keep(self._apps)
+            raise
+
+    def remove_tool(self, name: str) -> None:
+        """Offer an own function no more; its calls in flight finish. Raises UnknownName.
+
+        A tool of a file is back after a `reload`.
+        """
+        names = [tool_name(one) for one in self._own_functions()]
+        if name not in names:
+            raise UnknownName("tool", name, names)
+        self._added = {key: one for key, one in self._added.items() if key != name}
+        kept = [one for one in self._offers.functions if tool_name(one) != name]
+        self._offers = replace(self._offers, functions=kept)
+        self._offer()
 
     def tools(self) -> list[Tool]:
         """The tools on offer."""
@@ -211,16 +266,25 @@ class Gateway:
         return live.call
 
     async def call(self, tool: str, arguments: Mapping[str, object] | None = None, **options: Any) -> Call:
-        """Submit a call and wait for its end."""
-        return await self.result(self.submit(tool, arguments, **options))
+        """Submit a call and wait for its end; an unknown tool may be one of a server that is starting."""
+        try:
+            call_id = self.submit(tool, arguments, **options)
+        except UnknownName:
+            await self.servers.wait_until_opened(self.settings.start_limit_s)
+            call_id = self.submit(tool, arguments, **options)
+        return await self.result(call_id)
 
     async def read_resource(self, uri: str) -> dict[str, Any]:
-        """The content of a server's resource, as `resources/read` tells it; raises CallerError, ToolError."""
+        """The content of a resource, as `resources/read` tells it; raises CallerError, ToolError."""
         return await self._look_up("resources/read", uri, {"uri": uri})
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """A server's prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
+        """A prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
         return await self._look_up("prompts/get", name, {"name": name, "arguments": dict(arguments or {})})
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource of these functions that it has changed."""
+        self.own_offers.changed(uri)
 
     def answer(self, question_id: str, content: object = None, *, action: str = "accept") -> None:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
@@ -231,18 +295,63 @@ class Gateway:
         """Ask a call to stop; raises UnknownName if it is over."""
         self.engine.cancel(self.engine[call_id], "operator", reason)
 
+    def _targets_with_code(self) -> list[Target]:
+        """The targets that are functions, or have to be run to know what they offer."""
+        return [one for one in self.targets if not is_server_target(one) and not is_plugin_folder(one)]
+
+    def _load_what_loads(self) -> "TargetOffers":
+        """Read the targets at the start; one that cannot be read is a problem, and the others are served."""
+        loaded = []
+        for target in self._targets_with_code():
+            try:
+                loaded.append(TargetOffers.load([target]))
+            except CallerError as error:
+                loaded.append(TargetOffers(problems=[error]))
+        return TargetOffers.joined(loaded)
+
+    def _nothing_to_serve(self) -> CallerError:
+        """The error of a gateway that has nothing to serve: what is wrong with its targets, if it has any."""
+        problems = self._offers.problems
+        if len(problems) == 1:
+            return problems[0]
+        return CallerError("\n".join(map(str, problems)) or NOTHING_TO_SERVE)
+
+    def _gather(self, settings: Settings) -> Roster:
+        """The servers of these settings, of the targets, and of the files that were read."""
+        roster = gather_servers(settings, [*self.targets, *self._offers.servers], own_address=self.address)
+        roster.problems.extend(map(str, self._offers.problems))
+        return roster
+
+    def _has_nothing(self) -> bool:
+        """Whether there is nothing to serve, and nothing that may come."""
+        has_servers = self._roster.entries or self._roster.files
+        has_plugins = any(is_plugin_folder(one) for one in self.targets)
+        return not (
+            self._offers.functions
+            or has_servers
+            or has_plugins
+            or self.bare
+            or is_browser_configured(self.settings)
+        )
+
     async def _look_up(self, method: str, subject: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask those servers that may know it, until one does."""
         if self._library is None:
-            self._library = ResourceCatalog(self.engine.catalog, self.servers.list)
+            self._library = ResourceCatalog(self.engine.catalog, self.servers.list, self.own_offers)
         lookup = Lookup(0, method, params, subject, "operator", Capabilities())
         try:
-            for shelf, name in self._library.find(lookup):
-                with suppress(Fault):
-                    return await shelf.request(method, lookup.server_params(name, {}, None), "operator")
+            found = self._library.find(lookup)
+            for server, name in found:
+                try:
+                    return await server.request(method, lookup.server_params(name, {}, None), "operator")
+                except Fault as fault:
+                    if len(found) == 1 or not is_unknown_resource(fault):
+                        raise
+            raise self._library.unknown(subject)
         except Fault as fault:
+            if fault.code == INTERNAL_ERROR:
+                raise ToolError.internal(fault.message) from None
             raise CallerError(fault.message) from None
-        raise CallerError(f"no server has {subject}")
 
     async def _remember(self) -> None:
         """Learn from the history which tools report (C1), and how long they take (P9); recover calls."""
@@ -297,20 +406,35 @@ class Gateway:
             effective_settings=self.engine.catalog.effective_settings,
         )
         self._lifespans.start_s = self.settings.start_limit_s
+        functions = self._own_functions()
         provider = FunctionProvider(
-            [function for one in self._loaded for function in one.tools],
+            [one for one in functions if is_tool(one)],
             settings=settings,
             watchdog=self.watchdog,
             pool=self.children,
             overrides=self.overrides,
             lifespans=self._lifespans,
         )
-        self._apps = provider.apps
+        offers = OfferProvider(
+            functions, settings, self.watchdog, self.children, self.overrides, self._lifespans
+        )
+        self._apps = provider.apps | offers.apps
         self._lifespans.keep(self._apps)
-        self._stack.callback(provider.close)
+        self._providers.update((provider, offers))
+        for problem in offers.problems:
+            if problem not in self.own_offers.problems:
+                log.error("%s", problem)
+        self.own_offers.replace(offers)
         self.children.settings = self.settings.isolation
         self.children.keep_ready(provider.sources())
         self.engine.catalog.put(provider)
+
+    def _own_functions(self) -> list[Callable[..., Any]]:
+        return [*self._offers.functions, *self._added.values()]
+
+    def _close_providers(self) -> None:
+        for provider in self._providers:
+            provider.close()
 
     def _limits(self, *, patient: bool = False) -> Limits:
         settings = self.settings
@@ -337,9 +461,42 @@ def _keep_fixed_settings(settings: Settings, before: Settings) -> tuple[Settings
     return settings, changed
 
 
-def _load(target: Target) -> Loaded:
-    if callable(target):
-        return load_function(target)
-    name = str(target)
-    is_file = isinstance(target, Path) or name.endswith(".py")
-    return load_file(name) if is_file else load_module(name)
+def tool_name(function: Callable[..., Any]) -> str:
+    """The name of a function as a tool; raises BadTool if it cannot be one."""
+    declared: FunctionTool = getattr(function, "__afoot_tool__", None) or FunctionTool(function, {})
+    return declared.name
+
+
+class TargetOffers(Struct, frozen=True):
+    """The functions and the server objects of the targets, and what is wrong with those that do not load."""
+
+    functions: list[Callable[..., Any]] = []
+    servers: list[FoundServer] = []
+    problems: list[CallerError] = []
+
+    @classmethod
+    def load(cls, targets: Iterable[Target]) -> "TargetOffers":
+        """Run the files and import the modules; raises CallerError."""
+        return cls.joined(cls._load_one(target) for target in targets)
+
+    @classmethod
+    def joined(cls, parts: "Iterable[TargetOffers]") -> "TargetOffers":
+        """Return what these offer together."""
+        parts = tuple(parts)
+        return cls(
+            [function for part in parts for function in part.functions],
+            [server for part in parts for server in part.servers],
+            [problem for part in parts for problem in part.problems],
+        )
+
+    @classmethod
+    def _load_one(cls, target: Target) -> "TargetOffers":
+        if callable(target):
+            return cls(load_function(target).tools)
+        name = str(target)
+        is_file = isinstance(target, Path) or name.endswith(".py")
+        loaded = load_file(name) if is_file else load_module(name)
+        if not loaded.servers:
+            return cls(loaded.tools)
+        attribute = only_server(loaded.servers, name)
+        return cls(loaded.tools, [FoundServer(name, attribute, [loaded.servers[attribute]])])

@@ -1,4 +1,8 @@
-"""`run` is the composition root: it puts a gateway and its surfaces together, and takes them down again."""
+"""`run` is the composition root: it puts a gateway and its surfaces together, and takes them down again.
+
+`serve_until` does the same on a loop that is there already. `gateway.asgi` uses its steps: `new_state`,
+`open_access`, `route_surfaces` and `wind_down`.
+"""
 
 import asyncio
 import gc
@@ -22,7 +26,7 @@ from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings, home
 from afoot.engine.recovery import recover
 from afoot.errors import CallerError
-from afoot.gateway import Gateway
+from afoot.gateway import Gateway, Target
 from afoot.gateway.malloc import return_memory_early
 from afoot.gateway.reload import ConfigSource, follow_config, follow_tools
 from afoot.providers.browser.extension import ExtensionLinks
@@ -56,7 +60,7 @@ class ServePlan(Struct, frozen=True):
     """The tools to serve, and the surfaces to serve them on."""
 
     settings: Settings
-    targets: tuple[str, ...]
+    targets: tuple[Target, ...]
     stdio: bool = False
     reload: bool = False
     source: ConfigSource = ConfigSource()  # its files are followed while the gateway runs
@@ -71,7 +75,7 @@ def run(plan: ServePlan, started: Started) -> None:
     """
     return_memory_early()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        _run_to_end(runner, runner.get_loop().create_task(_serve(plan, started)))
+        _run_to_end(runner, runner.get_loop().create_task(serve_until(plan, started)))
         if not (runner.run(_end_tasks()) and _end_threads()):
             log.warning("tools that did not stop are left behind")
             logging.shutdown()
@@ -119,24 +123,22 @@ def _end_threads() -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-async def _serve(plan: ServePlan, started: Started) -> None:
+async def serve_until(plan: ServePlan, started: Started, told: asyncio.Event | None = None) -> None:
+    """Serve until `told` is set; without it, until a signal comes, which only the main thread can wait for.
+
+    Raises CallerError, StoreError.
+    """
     _guard_secrets()
     wire = await open_stdio(plan.settings.max_body_bytes) if plan.stdio else None
     threading.excepthook = _log_thread_crash
     redact_logs(make_redactor(plan.settings).text)  # until the gateway knows the secrets of its servers
     settings = _own_history(plan.settings) if plan.stdio else plan.settings
     async with _gateway(plan, settings) as gateway:
-        state = GatewayState(
-            gateway.engine, settings, __version__, state_folder.sealing_key(), state_folder.operator_token()
-        )
-        state.client_limits = stored_client_limits()
+        state = new_state(gateway)
         _keep_secrets(state)
-        stop = _Stop(state)
-        stop.listen()
-        state.servers = gateway.servers
-        state.resource_servers = gateway.servers.list
-        state.browser = gateway.browser
-        state.lines = ExtensionLinks(gateway.browser, lambda: state.settings.browser.link_grace_s)
+        stop = _Stop(state, told)
+        if told is None:
+            stop.listen()
         watching = [asyncio.create_task(follow_config(gateway, state, plan.source))]
         if plan.reload:
             watching.append(asyncio.create_task(follow_tools(gateway)))
@@ -157,6 +159,24 @@ async def _serve(plan: ServePlan, started: Started) -> None:
         finally:
             for task in watching:
                 task.cancel()
+
+
+def new_state(gateway: Gateway) -> GatewayState:
+    """The state that the surfaces of an open gateway share."""
+    state = GatewayState(
+        gateway.engine,
+        gateway.settings,
+        __version__,
+        state_folder.sealing_key(),
+        state_folder.operator_token(),
+    )
+    state.client_limits = stored_client_limits()
+    state.servers = gateway.servers
+    state.resource_servers = gateway.servers.list
+    state.made_own_offers = gateway.own_offers
+    state.browser = gateway.browser
+    state.lines = ExtensionLinks(gateway.browser, lambda: state.settings.browser.link_grace_s)
+    return state
 
 
 async def _recover_calls(state: GatewayState, stop: "_Stop", caller: str = "") -> None:
@@ -224,16 +244,25 @@ async def _stdio(
 
 def _listen(state: GatewayState, settings: Settings) -> Listeners:
     """Open the sockets, if callers who come through them can prove who they are."""
-    tokens = NamedTokens(state_folder.StoredList("tokens.json", NamedToken), time.time)
+    listening = open_listeners(settings, bool(_named_tokens().all()))
+    open_access(state, listening.url, listening.public)
+    return listening
+
+
+def open_access(state: GatewayState, url: str, public: str) -> None:
+    """Let callers prove who they are; `url` and `public` are the addresses of the gateway."""
+    tokens = _named_tokens()
     state.browser_sessions = BrowserSessions(
         state_folder.StoredList("sessions.json", BrowserSession), time.time, tokens.is_valid
     )
-    listening = open_listeners(settings, bool(tokens.all()))
-    state.url = listening.url
-    state.public = listening.public
-    state.engine.policy.console = listening.public or listening.url
+    state.url = url
+    state.public = public
+    state.engine.policy.console = public or url
     state.token_checks = TokenChecks(tokens, state.engine.clock, _issuer(state), state.wakeups)
-    return listening
+
+
+def _named_tokens() -> NamedTokens:
+    return NamedTokens(state_folder.StoredList("tokens.json", NamedToken), time.time)
 
 
 def _issuer(state: GatewayState) -> TokenIssuer | None:
@@ -267,13 +296,13 @@ async def _http(
         stopped = asyncio.create_task(stop.asked.wait())
         await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
         await stop.wind_down()
-        if state.lines is not None:  # after the calls, whose ends it carries
-            state.lines.close(GOING_AWAY, "the gateway is stopping")
         for http, _ in servers:
             http.should_exit = True
         await serving
         stopped.cancel()
     finally:
+        for _, listener in servers:
+            listener.close()
         state_folder.withdraw_gateway(address, before)
         if before is not None:
             _pair(before.console)
@@ -290,21 +319,8 @@ def _pair(url: str) -> None:
 
 
 def _application(state: GatewayState, stop: "_Stop", listening: Listeners, lingers: bool) -> App:
-    guard = Guard(
-        listening.hosts,
-        frozenset(state.settings.allow_origins),
-        state.settings.mcp_token,
-        state.token,
-        state.browser_sessions,
-        state.token_checks,
-        listening.is_closed,
-        state.settings.access.local == "everyone",
-    )
-    sessions = Sessions2025(state, EndedSessions(home() / ENDED_FOLDER))
-    assert state.lines is not None
-    mcp = McpHttp(state, guard, sessions)
-    link = LinkApp(state, guard, state.lines)
-    application = Router(guard, mcp, link, ApiApp(state, guard))
+    sessions = new_sessions(state)
+    application = route_surfaces(state, sessions, listening.hosts, listening.is_closed)
     if not lingers:
         return application
     engine = state.engine
@@ -313,12 +329,49 @@ def _application(state: GatewayState, stop: "_Stop", listening: Listeners, linge
     return linger
 
 
+def new_sessions(state: GatewayState) -> Sessions2025:
+    """The sessions of clients of the handshake era."""
+    return Sessions2025(state, EndedSessions(home() / ENDED_FOLDER))
+
+
+def route_surfaces(
+    state: GatewayState, sessions: Sessions2025, hosts: frozenset[str], is_closed: bool
+) -> Router:
+    """All surfaces of a gateway, for requests to these hosts; `is_closed`: callers need a token."""
+    guard = Guard(
+        hosts,
+        frozenset(state.settings.allow_origins),
+        state.settings.mcp_token,
+        state.token,
+        state.browser_sessions,
+        state.token_checks,
+        is_closed,
+        state.settings.access.local == "everyone",
+    )
+    assert state.lines is not None
+    mcp = McpHttp(state, guard, sessions)
+    return Router(guard, mcp, LinkApp(state, guard, state.lines), ApiApp(state, guard))
+
+
+async def wind_down(state: GatewayState, reason: str) -> None:
+    """Let calls finish for a while, cancel the rest, and end every open stream."""
+    state.engine.closing = reason
+    await state.engine.idle(state.settings.drain_s)
+    state.engine.close(reason)
+    for wakeup in list(state.wakeups):
+        wakeup.wake()
+    await state.engine.idle(state.settings.cancel_grace_s)
+    await asyncio.sleep(0.05)  # the last frames go out
+    if state.lines is not None:  # after the calls, whose ends it carries
+        state.lines.close(GOING_AWAY, "the gateway is stopping")
+
+
 class _Stop:
     """Stops a gateway in order: no new calls, time to drain, then cancel with a reason."""
 
-    def __init__(self, state: GatewayState) -> None:
+    def __init__(self, state: GatewayState, told: asyncio.Event | None = None) -> None:
         self._state = state
-        self.asked = asyncio.Event()
+        self.asked = told or asyncio.Event()
         self._reason = "the gateway is shutting down"
         self._lingering: asyncio.Task[None] | None = None
         self._is_leaving = False
@@ -340,14 +393,7 @@ class _Stop:
 
     async def wind_down(self) -> None:
         """Let calls finish for a while, cancel the rest, and end every open stream."""
-        state = self._state
-        state.engine.closing = self._reason
-        await state.engine.idle(state.settings.drain_s)
-        state.engine.close(self._reason)
-        for wakeup in list(state.wakeups):
-            wakeup.wake()
-        await state.engine.idle(state.settings.cancel_grace_s)
-        await asyncio.sleep(0.05)  # the last frames go out
+        await wind_down(self._state, self._reason)
 
     def _signalled(self, number: int) -> None:
         if self.asked.is_set():

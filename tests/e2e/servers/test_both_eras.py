@@ -17,12 +17,12 @@ from tests.e2e.processes import free_port, listening
 
 pytestmark = pytest.mark.timeout(90)
 MODULES: Final = {"mcp": "tests.e2e.servers.features_sdk", "fastmcp": "tests.e2e.servers.features_fastmcp"}
-SERVERS: Final = [f"{kind}-{transport}" for kind in MODULES for transport in ("stdio", "http")]
+SERVERS: Final = [f"{kind}-{transport}" for kind in MODULES for transport in ("stdio", "http", "object")]
 
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """A gateway in front of both servers, each on a pipe and on HTTP."""
+    """A gateway in front of both servers, each on a pipe, on HTTP, and as an object in its own process."""
     servers: dict[str, dict[str, object]] = {}
     with ExitStack() as stack:
         for kind, module in MODULES.items():
@@ -31,6 +31,8 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
             stack.enter_context(listening(command, {**os.environ, "PYTHONPATH": str(ROOT)}, port))
             servers[f"{kind}-stdio"] = {**python(module), "trust_annotations": True}
             servers[f"{kind}-http"] = {"url": f"http://127.0.0.1:{port}/mcp", "trust_annotations": True}
+            file = ROOT / f"{module.replace('.', '/')}.py"
+            servers[f"{kind}-object"] = {"module": str(file), "trust_annotations": True}
         yield stack.enter_context(fronting(tmp_path_factory.mktemp("front"), servers, own=()))
 
 
@@ -99,12 +101,12 @@ FEATURES: Final[list[Callable[[Peer, str], None]]] = [elicitation, sampling, roo
 def test_a_server_of_both_eras_loses_no_feature(
     clients: Peers, server: str, era: str, feature: Callable[[Peer, str], None]
 ) -> None:
-    """U10: elicitation, sampling, roots, session state and logs work by default, for clients of both eras."""
+    """U10, F6: elicitation, sampling, roots, session state and logs work by default, in both eras."""
     feature(clients("http", era), server)
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("server", ["mcp-stdio", "mcp-http"])
+@pytest.mark.parametrize("server", ["mcp-stdio", "mcp-http", "mcp-object"])
 def test_a_tool_with_rounds_of_its_own_works_beside_the_others(clients: Peers, server: str, era: str) -> None:
     """U10, A7: it needs 2026-07-28, which its first call finds out; being safe, it is made again there."""
     peer = clients("http", era)

@@ -66,6 +66,8 @@ async def test_a_file_is_read_afresh_and_so_are_its_helpers(folder: Path) -> Non
         ("def f(:", r"bad\.py, line 1: SyntaxError"),
         ("import sys\nsys.exit(2)", r"bad\.py, line 2: SystemExit: 2"),
         ("x = 1", "no tools in"),
+        ("import no_such_module", r"No module named 'no_such_module' \(install it for .*python"),
+        ("import sys\nraise ValueError(sys.argv)", r"ValueError: \['[^']*bad\.py'\]"),
         (
             "import afoot\none, two = afoot.App(), afoot.App()\n@afoot.tool\ndef f(): ...",
             r"bad\.py has several apps \(one, two\): keep one",
@@ -76,7 +78,7 @@ async def test_a_file_is_read_afresh_and_so_are_its_helpers(folder: Path) -> Non
             r"bad\.py:2: 'a b' is no tool name",
         ),
     ],
-    ids=["raises", "syntax", "exits", "empty", "apps", "lifespan", "name"],
+    ids=["raises", "syntax", "exits", "empty", "not installed", "its arguments", "apps", "lifespan", "name"],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(folder: Path, source: str, message: str) -> None:
     """E4: file and line."""

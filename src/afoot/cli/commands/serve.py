@@ -43,7 +43,7 @@ def serve(*targets: str, options: Annotated[ServeOptions, Parameter(name="*")] =
     """Serve tools over MCP and keep the history of their calls.
 
     Args:
-        targets: files or modules of tools, module:server, URLs of MCP servers, files with mcpServers
+        targets: files or modules with tools or a FastMCP or SDK server, file.py:server, URLs, mcp.json files
     """
     from afoot.config.settings import load_settings
     from afoot.gateway import app

@@ -199,6 +199,13 @@ class Context:
         """Write a line for the history and for callers that read logs; it touches no clock."""
         log_line(self, text, level, "")
 
+    def resource_changed(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource of this gateway's functions that it has changed."""
+        if get_ident() == self._thread:
+            self._run.resource_changed(uri)
+        else:
+            self._queue.put(self, self._run.resource_changed, uri)
+
     def checkpoint(self, value: Any) -> None:
         """Save a value for the attempt after a crash; raises ToolError.internal if it has no JSON form."""
         self._send_content(Report(checkpoint=json_of(value)))

@@ -1,38 +1,48 @@
-"""`load_file` and `load_module`: the tools and the app of a file or module. A file is read afresh."""
+"""`load_file` and `load_module`: the tools, the app and the servers of a file or module.
+
+A file is read afresh each time. A server is an object of the `mcp` SDK or of FastMCP. Nothing here imports
+either of them.
+"""
 
 import importlib
+import inspect
 import itertools
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from afoot.errors import BadTool, CallerError
 from afoot.providers.functions.app import App
-from afoot.providers.functions.tool import FunctionTool
 from afoot.providers.isolation.tool import FILE_MODULE_PREFIX
+from afoot.providers.offers.offer import declared_tools
+
+SDK_MODULE: Final = "mcp.server.lowlevel.server"
+# The attribute in which a high-level server keeps the low-level one: `mcp`, `fastmcp`.
+LOW_LEVEL: Final = ("_lowlevel_server", "_mcp_server")
 
 _module_numbers = itertools.count(1)
 _imported_by_file: dict[Path, set[str]] = {}  # by file: the modules of its own folder that it imported
 
 
 class Loaded(Struct, frozen=True):
-    """The tools of one target in the order in which it names them, and its app, if it has one."""
+    """The tools of one target in the order in which it names them, its app, and its servers by name."""
 
     tools: list[Callable[..., Any]]
     app: App | None = None
+    servers: dict[str, object] = {}
 
 
 def tools_in(module: ModuleType) -> list[Callable[..., Any]]:
-    """The tools of a module, in the order in which it names them; imported ones count, too."""
+    """The tools, resources and prompts of a module, in its order; imported ones count, too."""
     found: dict[int, Callable[..., Any]] = {}
     for value in vars(module).values():
-        if isinstance(getattr(value, "__afoot_tool__", None), FunctionTool):
+        if declared_tools(value):
             found.setdefault(id(value), value)
     return list(found.values())
 
@@ -50,24 +60,67 @@ def app_in(module: ModuleType) -> App | None:
 def load_function(function: Callable[..., Any]) -> Loaded:
     """A function that is offered by itself, and the app of its module; raises CallerError as `app_in`."""
     module = sys.modules.get(getattr(function, "__module__", ""))
-    tool = getattr(function, "__afoot_tool__", None)
-    if isinstance(tool, FunctionTool) and tool.app is None and module is not None:
-        tool.app = app_in(module)
-    return Loaded([function], tool.app if isinstance(tool, FunctionTool) else None)
+    declared = declared_tools(function)
+    for tool in declared:
+        if tool.app is None and module is not None:
+            tool.app = app_in(module)
+    return Loaded([function], declared[0].app if declared else None)
+
+
+def low_level_server(value: object) -> Any:
+    """Return the SDK's `Server` that an object is, or has inside; None for all but servers."""
+    sdk = sys.modules.get(SDK_MODULE)  # no server can be made before it is imported
+    if sdk is None:
+        return None
+    # Without running code of the object: a module may hold proxies that fail when they are touched.
+    inside = (inspect.getattr_static(value, name, None) for name in LOW_LEVEL)
+    return next((one for one in (value, *inside) if issubclass(type(one), sdk.Server)), None)
+
+
+def servers_in(module: ModuleType) -> dict[str, object]:
+    """Return the servers that a module names, by name; those that another one has mounted are part of it."""
+    found: dict[int, tuple[str, object]] = {}
+    for name, value in vars(module).items():
+        if (low := low_level_server(value)) is not None:
+            found.setdefault(id(low), (name, value))
+    for _, value in tuple(found.values()):
+        for mounted in _mounted_servers(value):
+            found.pop(id(low_level_server(mounted)), None)
+    return dict(found.values())
+
+
+def only_server(servers: Mapping[str, object], place: str) -> str:
+    """Return the name of the only server of a file or module; raises CallerError that names several."""
+    if len(servers) > 1:
+        named = ", ".join(servers)
+        raise CallerError(
+            f"{place} has several servers ({named}): name one, as {place}:{next(iter(servers))}"
+        )
+    return next(iter(servers))
+
+
+def _mounted_servers(server: object) -> Iterator[object]:
+    """Yield the servers that a FastMCP server has mounted, which its providers hold."""
+    for provider in getattr(server, "providers", ()):
+        inner = provider
+        while (wrapped := getattr(inner, "_inner", None)) is not None:  # a namespace, or another transform
+            inner = wrapped
+        if (mounted := getattr(inner, "server", None)) is not None and mounted is not server:
+            yield mounted
 
 
 def load_file(path: str | Path) -> Loaded:
-    """The tools and the app of a file.
+    """The tools, the app and the servers of a file.
 
-    Raises CallerError naming file and line if it cannot be run, has no tools, or has several apps.
+    Raises CallerError naming file and line if it cannot be run, has no tools and no servers, or several apps.
     """
     return offers_of(run_file(path), str(path))
 
 
 def load_module(name: str) -> Loaded:
-    """The tools and the app of a module that can be imported.
+    """The tools, the app and the servers of a module that can be imported.
 
-    Raises CallerError if there is none, if it has no tools, or several apps.
+    Raises CallerError if there is no such module, it has neither tools nor servers, or several apps.
     """
     if not all(part.isidentifier() for part in name.split(".")) or os.path.isfile(name):
         what = "no name of a module"
@@ -113,22 +166,23 @@ def run_file(path: str | Path, module_name: str = "") -> ModuleType:
 
 
 def offers_of(module: ModuleType, name: str) -> Loaded:
-    """The tools and the app of a module; raises CallerError if it has no tools, or several apps."""
-    tools = tools_in(module)
-    if not tools:
-        raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool")
+    """What a module offers; raises CallerError if it has neither tools nor servers, or several apps."""
+    tools, servers = tools_in(module), servers_in(module)
+    if not tools and not servers:
+        raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool, or make an MCP server")
     app = app_in(module)
     for function in tools if app is not None else ():
-        tool: FunctionTool = getattr(function, "__afoot_tool__")  # noqa: B009
-        tool.app = app
-        tool.home = module.__name__
-    return Loaded(tools, app)
+        for tool in declared_tools(function):
+            tool.app = app
+            tool.home = module.__name__
+    return Loaded(tools, app, servers)
 
 
 def _run(file: Path, source: bytes, name: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
+    arguments, sys.argv = sys.argv, [str(file)]  # ours are no options of a program that reads its own
     try:
         # Without the import system, whose cached bytecode cannot tell two edits within a second.
         exec(compile(source, str(file), "exec"), module.__dict__)
@@ -137,11 +191,15 @@ def _run(file: Path, source: bytes, name: str) -> ModuleType:
         if isinstance(error, KeyboardInterrupt | BadTool):
             raise
         raise CallerError(_load_error(error, file)) from error
+    finally:
+        sys.argv = arguments
     return module
 
 
 def _load_error(error: BaseException, file: Path | str) -> str:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, ModuleNotFoundError):
+        what += f" (install it for {sys.executable}, which runs afoot)"
     if isinstance(error, SyntaxError):
         return (
             f"cannot load {error.filename or file}, line {error.lineno}: {type(error).__name__}: {error.msg}"

@@ -11,7 +11,7 @@ import collections.abc as abc
 import types
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Protocol, Union, get_args, get_origin
 
 from msgspec import Raw
 from pydantic import TypeAdapter, ValidationError
@@ -46,6 +46,15 @@ _CONTAINER_TYPES = {
     abc.Set, abc.Mapping, abc.MutableMapping,
 }  # fmt: skip
 _CHECKED_TYPES = (Result, ToolResult, Content, list, tuple)
+
+
+class ValueEncoder(Protocol):
+    """Encodes the values of a function. `schema` is None if text has no other form than itself."""
+
+    @property
+    def schema(self) -> schemas.Schema | None: ...
+
+    def encode(self, value: Any) -> Result: ...
 
 
 class ResultEncoder:

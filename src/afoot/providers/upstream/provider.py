@@ -47,6 +47,8 @@ from afoot.wire.jsonrpc import Fault
 if TYPE_CHECKING:
     import httpx2
 
+    from afoot.providers.upstream.transport_inprocess import ServerObject
+
 SHARED: Final = ""  # stands for the caller of the connection that callers share
 MAX_CALLER_CONNECTIONS: Final = 64  # beyond it the one that was not used for the longest time is closed
 CLOSE_S: Final = 10.0
@@ -138,6 +140,7 @@ class Upstream:
         self._last_connection: McpConnection | None = None  # that lists were asked of; it may be lost
         self._subscriptions = Subscriptions(self._offers.refresh_soon)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._object: ServerObject | None = None  # that all its connections share, if it is one
 
     @property
     def state(self) -> str:
@@ -461,7 +464,7 @@ class Upstream:
         return ToolError.not_found(f"server {self.name} has no tool {tool} any more")
 
     async def _connect(self, key: ConnectionKey) -> McpConnection:
-        transport = _make_transport(self.server, self._server_log, self._options)
+        transport = self._make_transport()
         dialect = Dialect(client.VERSION_2025, _client_info(), extensions=Raw(key.extensions))
         on_notification = partial(self._on_notification, key)
         connection = McpConnection(transport, dialect, self._server_log, on_notification)
@@ -488,6 +491,24 @@ class Upstream:
             self._offers.refresh(connection)
             self._spawn(self._subscriptions.attach(connection))
         return connection
+
+    def _make_transport(self) -> Transport:
+        """Return a transport, not open yet. HTTP and the SDK are slow to import, so only where needed."""
+        server, options = self.server, self._options
+        if options.target is not None or server.module:
+            from afoot.providers.upstream.transport_inprocess import InProcessTransport, ServerObject
+
+            if self._object is None:
+                self._object = ServerObject(server, self._server_log, options.target)
+            return InProcessTransport(self._object)
+        if server.url:
+            from afoot.providers.upstream.transport_http import BearerAuth, HttpTransport
+
+            auth = BearerAuth(options.tokens) if options.auth is None and options.tokens else options.auth
+            return HttpTransport(server, self._server_log, options.max_bytes, auth)
+        if server.command:
+            return StdioTransport(server, self._server_log, options.max_bytes)
+        raise ToolError.validation(f"server {self.name} has neither command, url nor module")
 
     async def _send_log_level(self, caller: str, connection: McpConnection) -> None:
         """Tell a server of the handshake era the level that clients want; on 2026-07-28 each call says it."""
@@ -532,22 +553,6 @@ class Upstream:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _make_transport(server: Server, server_log: ServerLog, options: ServerOptions) -> Transport:
-    """Return a transport, not open yet. HTTP and the SDK are slow to import, so only where needed."""
-    if options.target is not None or server.module:
-        from afoot.providers.upstream.transport_inprocess import InProcessTransport
-
-        return InProcessTransport(server, server_log, options.target)
-    if server.url:
-        from afoot.providers.upstream.transport_http import BearerAuth, HttpTransport
-
-        auth = BearerAuth(options.tokens) if options.auth is None and options.tokens else options.auth
-        return HttpTransport(server, server_log, options.max_bytes, auth)
-    if server.command:
-        return StdioTransport(server, server_log, options.max_bytes)
-    raise ToolError.validation(f"server {server_log.server} has neither command, url nor module")
 
 
 @lru_cache(maxsize=1)

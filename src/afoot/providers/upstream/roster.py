@@ -45,6 +45,21 @@ class ServerEntry(Struct, frozen=True):
         return servers[0] == servers[1] and self.why == other.why and self.target is other.target
 
 
+class FoundServer(Struct, frozen=True, eq=False):
+    """A server object that was found in a file or module when that was read for its tools.
+
+    The first connection takes the object; a later one, after a reload of the server, reads the file again.
+    """
+
+    place: str  # the file or module
+    attribute: str
+    found: list[object]  # the object, until it is taken
+
+    def take(self) -> object:
+        """Return the object to the first who asks, and None to everybody else."""
+        return self.found.pop() if self.found else None
+
+
 class Roster(Struct, frozen=True):
     """All servers that should be there, the problems found, and the files that were read."""
 
@@ -117,6 +132,11 @@ def _checked(entry: ServerEntry, own_address: str) -> ServerEntry:
 
 
 def _target_entries(given: object, roster: Roster) -> Iterator[tuple[str, ServerEntry]]:
+    if isinstance(given, FoundServer):
+        module = f"{given.place}:{given.attribute}"
+        name = _free_name(_module_name(given.place), roster)
+        yield name, ServerEntry(Server(module=module), "the command line", target=given)
+        return
     if not isinstance(given, str | Path):
         kind = f"{type(given).__module__}:{type(given).__qualname__}"
         name = _NOT_IN_NAMES.sub("-", str(getattr(given, "name", "") or "server")).strip("-") or "server"
@@ -128,8 +148,8 @@ def _target_entries(given: object, roster: Roster) -> Iterator[tuple[str, Server
     elif target.endswith(FILE_SUFFIXES):
         yield from _file_entries(Path(target), roster)
     else:
-        module = Path(target.rpartition(":")[0].removesuffix(".py")).name.rpartition(".")[2]
-        yield _free_name(module, roster), ServerEntry(Server(module=target), "the command line")
+        name = _free_name(_module_name(target.rpartition(":")[0]), roster)
+        yield name, ServerEntry(Server(module=target), "the command line")
 
 
 def _file_entries(path: Path, roster: Roster) -> Iterator[tuple[str, ServerEntry]]:
@@ -140,6 +160,11 @@ def _file_entries(path: Path, roster: Roster) -> Iterator[tuple[str, ServerEntry
         yield name, ServerEntry(server, str(path))
     for name, why in found.unusable.items():
         yield name, ServerEntry(Server(), str(path), why)
+
+
+def _module_name(place: str) -> str:
+    """Return the last part of the name of a file or module."""
+    return Path(place.removesuffix(".py")).name.rpartition(".")[2]
 
 
 def url_name(url: str) -> str:
@@ -203,4 +228,14 @@ class KnownServers:
 def settings_digest(server: Server) -> str:
     """Return a digest that changes when a server is reached in another way; its limits do not count."""
     reached = (server.command, server.args, server.env, server.cwd, server.url, server.headers, server.module)
-    return sha256(json.encode((*reached, server.auth, server.client_id))).hexdigest()
+    return sha256(json.encode((*reached, server.auth, server.client_id, _file_stamp(server)))).hexdigest()
+
+
+def _file_stamp(server: Server) -> list[int]:
+    """Return what changes with the file of a server object: it may offer something else then."""
+    path = re.sub(r"\.py:.*", ".py", server.module)
+    with suppress(OSError):
+        if path.endswith(".py"):
+            found = Path(path).stat()
+            return [found.st_mtime_ns, found.st_size]
+    return []

@@ -19,7 +19,7 @@ from afoot.providers.upstream.client_sessions import ClientSessions
 from afoot.providers.upstream.managed_server import Lease, ManagedServer, ServerConnection
 from afoot.providers.upstream.oauth.logins import LoginAttempt, Logins
 from afoot.providers.upstream.provider import ServerOptions, Upstream
-from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry, settings_digest
+from afoot.providers.upstream.roster import FoundServer, KnownServers, Roster, ServerEntry, settings_digest
 
 MAX_OPENING = 4  # servers that are opened at once in the background
 START_FACTOR = 3  # times start_s: a connection keeps its own limit, this one is for when that fails
@@ -213,7 +213,7 @@ class Servers:
     def _make_upstream(self, managed: ManagedServer, entry: ServerEntry, limits: Limits) -> ServerConnection:
         options = ServerOptions(
             restart_limit=self.restart_limit,
-            target=entry.target,
+            target=entry.target.take() if isinstance(entry.target, FoundServer) else entry.target,
             tokens=managed.tokens,
             clean=self._clean,
             clients=self.clients,
@@ -229,13 +229,16 @@ class Servers:
 
     def _restore_lists(self, managed: ManagedServer, connection: ServerConnection) -> bool:
         """Give a connection the lists that were stored for the same settings; False if there are none."""
+        if managed.entry.target is not None:  # it is here, and may offer anything: it is asked
+            return False
         lists = self._known.read(managed.name, settings_digest(managed.entry.server))
         if lists is not None:
             connection.remember(lists)
         return lists is not None
 
     def _save_lists(self, managed: ManagedServer) -> None:
-        self._known.write(managed.name, settings_digest(managed.entry.server), managed.lists)
+        if managed.entry.target is None:
+            self._known.write(managed.name, settings_digest(managed.entry.server), managed.lists)
 
     def _update_settings(self) -> None:
         """Make the settings of each server count for its tools, whichever file it is from."""

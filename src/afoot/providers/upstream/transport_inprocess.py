@@ -1,20 +1,108 @@
-"""`InProcessTransport` runs an `mcp` or `fastmcp` server object in this process, as behind a pipe."""
+"""`InProcessTransport` runs an `mcp` or `fastmcp` server object in this process, as behind a pipe.
+
+`ServerObject` is that object: found once, its lifespan open while a connection to it is. Nothing here imports
+the SDK before a server is opened: that takes a second.
+"""
 
 import asyncio
+import contextvars
 import importlib
+import inspect
+import logging
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
 from afoot.config.settings import Server
 from afoot.errors import CallerError, RunnerDied, ToolError
-from afoot.providers.functions.loading import run_file
+from afoot.providers.functions.loading import SDK_MODULE, low_level_server, only_server, run_file, servers_in
 from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, ServerLog
 
 CLOSE_S: Final = 2.0
 MAX_UNREAD: Final = 10_000  # messages that may wait to be read by the server
-# The attribute in which a high-level server keeps the low-level one: `mcp`, `fastmcp`.
-LOW_LEVEL: Final = ("_lowlevel_server", "_mcp_server")
+
+
+class ServerObject:
+    """The server object of one upstream. Its connections share it, and its lifespan."""
+
+    def __init__(self, server: Server, server_log: ServerLog, target: object = None) -> None:
+        self.lifespan_state: Any = None
+        self.low_level: Any = None
+        self._server = server
+        self._server_log = server_log
+        self._target = target
+        self._users: set[InProcessTransport] = set()
+        self._lock = asyncio.Lock()
+        self._lifespan: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+        self._context = contextvars.Context()
+
+    @property
+    def name(self) -> str:
+        """The name of the server."""
+        return self._server_log.server
+
+    async def enter(self, user: "InProcessTransport") -> contextvars.Context:
+        """Find the object and open its lifespan, unless that is done; returns a context to run it in.
+
+        Raises ToolError.
+        """
+        async with self._lock:
+            if self._lifespan is None or self._lifespan.done():
+                await self._open()
+            self._users.add(user)
+            return self._context.copy()
+
+    async def leave(self, user: "InProcessTransport") -> None:
+        """Close the lifespan if nobody else uses the object."""
+        async with self._lock:
+            if user not in self._users:
+                return
+            self._users.discard(user)
+            if not self._users and self._lifespan is not None:
+                self._over.set()
+                await _end_in_time(self._lifespan)
+
+    async def _open(self) -> None:
+        # Importing the SDK takes a second or two, and nobody else should have to wait for it.
+        await asyncio.to_thread(importlib.import_module, SDK_MODULE)
+        if self._target is None:
+            self._target = await load_server(self._server.module, self.name)
+        self.low_level = low_level_server(self._target)
+        if self.low_level is None:
+            raise ToolError.not_found(f"server {self.name}: {_no_server(self._server.module, self._target)}")
+        self._over.clear()
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._lifespan = asyncio.get_running_loop().create_task(self._live(opened))
+        try:
+            await opened
+        except BaseException as error:  # it failed, or took longer than `start_s`
+            if isinstance(error, asyncio.CancelledError):
+                self._server_log.note("its lifespan has not begun in time, and is cancelled", logging.WARNING)
+            await _end_in_time(self._lifespan, cancel=True)
+            raise
+
+    async def _live(self, opened: "asyncio.Future[None]") -> None:
+        """Hold the lifespan open in a task of its own: what it entered must be left by the same task."""
+        try:
+            async with self.low_level.lifespan(self.low_level) as self.lifespan_state:
+                self._context = contextvars.copy_context()  # with the variables that the lifespan has set
+                if not opened.done():
+                    opened.set_result(None)
+                await self._over.wait()
+            how = "its lifespan ended by itself"
+        except BaseException as error:  # whatever its author's code raises
+            if isinstance(error, asyncio.CancelledError) and opened.cancelled():
+                raise
+            how = f"its lifespan failed: {error!r}"
+            if not opened.done():
+                opened.set_exception(ToolError.unavailable(f"server {self.name}: {how}"))
+                return
+        users, self._users = self._users, set()
+        if users:
+            for user in users:
+                user.fail(how)
+        elif how.startswith("its lifespan failed"):
+            self._server_log.note(how)
 
 
 class InProcessTransport:
@@ -24,11 +112,9 @@ class InProcessTransport:
     has_session: Final = True
     pid: Final[int | None] = None
 
-    def __init__(self, server: Server, server_log: ServerLog, target: object = None) -> None:
+    def __init__(self, server: ServerObject) -> None:
         self.version = ""
         self._server = server
-        self._server_log = server_log
-        self._target = target
         self._task: asyncio.Task[None] | None = None
         self._inbox: asyncio.Queue[Any] = asyncio.Queue()
         self._receive: Receive | None = None
@@ -36,13 +122,11 @@ class InProcessTransport:
         self._is_closed = False
 
     async def open(self, receive: Receive, lost: OnLost) -> None:
-        """Find the object and run it; raises ToolError."""
+        """Run the object on a new connection; raises ToolError."""
         self._receive = receive
         self._lost = lost
-        # Importing the SDK takes a second or two, and nobody else should have to wait for it.
-        await asyncio.to_thread(importlib.import_module, "mcp.shared.message")
-        target = self._target or load_server(self._server.module, self._server_log.server)
-        self._task = asyncio.get_running_loop().create_task(self._run(target))
+        context = await self._server.enter(self)
+        self._task = asyncio.get_running_loop().create_task(self._run(), context=context)
 
     async def send_request(self, pending: PendingRequest, body: bytes, headers: Mapping[str, str]) -> None:
         """Hand a request over, and wait for its answer."""
@@ -56,50 +140,92 @@ class InProcessTransport:
     def send(self, body: bytes) -> None:
         """Hand a message over; raises RunnerDied."""
         if self._is_closed or self._task is None or self._task.done():
-            raise RunnerDied(f"server {self._server_log.server} is gone", began=False)
+            raise RunnerDied(f"server {self._server.name} is gone", began=False)
         if self._inbox.qsize() >= MAX_UNREAD:
-            raise ToolError.unavailable(f"server {self._server_log.server} does not read what it is sent")
+            raise ToolError.unavailable(f"server {self._server.name} does not read what it is sent")
         self._inbox.put_nowait(body)
 
     def listen(self) -> None:
         """Nothing to do: one stream carries everything."""
 
     async def close(self) -> None:
-        """End its input, and wait a moment for its end."""
+        """End its input, wait a moment for its end, and leave the server."""
         self._is_closed = True
         self._inbox.put_nowait(None)
         if self._task is not None:
-            with suppress(asyncio.CancelledError, TimeoutError):
-                await asyncio.wait_for(self._task, CLOSE_S)
+            await _end_in_time(self._task)
+        await self._server.leave(self)
 
-    async def _run(self, target: Any) -> None:
-        assert self._receive is not None and self._lost is not None
-        how = "ended by itself"
-        try:
-            low = next((getattr(target, name) for name in LOW_LEVEL if hasattr(target, name)), target)
-            async with AsyncExitStack() as stack:
-                if hasattr(target, "_lifespan_manager"):  # fastmcp starts what it needs apart from its loop
-                    await stack.enter_async_context(target._lifespan_manager())
-                options = low.create_initialization_options()
-                await low.run(InProcessReader(self._inbox), InProcessWriter(self._receive), options)
-        except Exception as error:  # whatever its author's code raises
-            how = f"failed: {error!r}"
+    def fail(self, how: str) -> None:
+        """Tell that the server is gone, once."""
         if not self._is_closed:
             self._is_closed = True
-            self._lost(f"server {self._server_log.server} {how}")
+            self._inbox.put_nowait(None)
+            assert self._lost is not None
+            self._lost(f"server {self._server.name} {how}")
+
+    async def _run(self) -> None:
+        from mcp.server.runner import serve_dual_era_loop  # importing the SDK takes a second
+
+        assert self._receive is not None
+        low = self._server.low_level
+        reader: Any = InProcessReader(self._inbox)
+        writer: Any = InProcessWriter(self._receive)
+        how = "ended by itself"
+        try:
+            await serve_dual_era_loop(
+                low,
+                reader,
+                writer,
+                lifespan_state=self._server.lifespan_state,
+                init_options=low.create_initialization_options(),
+            )
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # whatever its author's code raises
+            how = f"failed: {error!r}"
+        self.fail(how)
 
 
-def load_server(module: str, name: str) -> object:
-    """Return the object that `package.module:server` or `file.py:server` names; raises ToolError."""
-    path, _, attribute = module.rpartition(":")
+async def load_server(module: str, name: str) -> object:
+    """Return the server that `file.py`, `file.py:server` or `package.module:server` names; raises ToolError.
+
+    A function with that name makes the server, as for `fastmcp run`.
+    """
+    path, colon, attribute = module.rpartition(":") if ":" in module else (module, "", "")
     try:
-        found: object = run_file(path) if path.endswith(".py") else importlib.import_module(path)
+        found = run_file(path) if path.endswith(".py") else importlib.import_module(path)
+        servers = servers_in(found)
+        if not colon:
+            if not servers:
+                raise CallerError(f"there is no server in {path}")
+            return servers[only_server(servers, path)]
+        value: object = found
         for part in (attribute or "server").split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
+        if inspect.isfunction(value):
+            value = value()
+            value = await value if inspect.isawaitable(value) else value
     except Exception as error:  # a module of somebody's own may raise anything
         why = error if isinstance(error, CallerError) else repr(error)
         raise ToolError.not_found(f"server {name}: {module} cannot be loaded: {why}") from error
-    return found
+    if low_level_server(value) is None:
+        hint = f"; servers there: {', '.join(servers)}" if servers else ""
+        raise ToolError.not_found(f"server {name}: {_no_server(module, value)}{hint}")
+    return value
+
+
+def _no_server(module: str, value: object) -> str:
+    return f"{module} is no MCP server of `mcp` or `fastmcp`, but of type {type(value).__qualname__}"
+
+
+async def _end_in_time(task: "asyncio.Task[None]", *, cancel: bool = False) -> None:
+    """Wait for a task's end; one that takes too long is cancelled, and left alone if that does not help."""
+    if cancel:
+        task.cancel()
+    if not (await asyncio.wait([task], timeout=CLOSE_S))[0]:
+        task.cancel()
+        await asyncio.wait([task], timeout=CLOSE_S)
 
 
 class InProcessReader:
