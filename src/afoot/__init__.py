@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from afoot.providers.functions.progress.subprocesses import run
     from afoot.providers.functions.reporting import report
     from afoot.providers.functions.tool import tool
+    from afoot.providers.offers.contents import Message
+    from afoot.providers.offers.offer import completion, prompt, resource
 
 __version__ = "0.1.0"
 
@@ -29,12 +31,16 @@ __all__ = [
     "Context",
     "Depends",
     "Gateway",
+    "Message",
     "Partial",
     "Result",
     "ToolError",
     "asgi_app",
+    "completion",
     "download",
+    "prompt",
     "report",
+    "resource",
     "run",
     "serve",
     "serve_async",
@@ -52,12 +58,16 @@ _WHERE = {
     "Context": ("afoot.providers.functions.context", "Context"),
     "Depends": ("afoot.providers.functions.dependencies", "Depends"),
     "Gateway": ("afoot.gateway", "Gateway"),
+    "Message": ("afoot.providers.offers.contents", "Message"),
     "Partial": ("afoot.providers.content", "Partial"),
     "Result": ("afoot.providers.content", "ToolResult"),
     "ToolError": ("afoot.errors", "ToolError"),
     "asgi_app": ("afoot.gateway.asgi", "asgi_app"),
+    "completion": ("afoot.providers.offers.offer", "completion"),
     "download": ("afoot.providers.functions.progress.downloads", "download"),
+    "prompt": ("afoot.providers.offers.offer", "prompt"),
     "report": ("afoot.providers.functions.reporting", "report"),
+    "resource": ("afoot.providers.offers.offer", "resource"),
     "run": ("afoot.providers.functions.progress.subprocesses", "run"),
     "serve": ("afoot.serve", ""),  # the package, which is a `ServePackage`
     "serve_async": ("afoot.gateway.serving", "serve_async"),

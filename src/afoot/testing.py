@@ -29,7 +29,7 @@ from afoot.engine.live_call import LiveCall
 from afoot.gateway import MEMORY, OWN_CALLER, Gateway
 from afoot.providers.content import Partial
 from afoot.providers.functions import output_capture
-from afoot.providers.functions.context import Caller, Context, origin_of
+from afoot.providers.functions.context import Caller, Context, origin_of, result_value
 from afoot.providers.functions.options import ToolOptions
 from afoot.providers.functions.tool import Overrides, tool
 
@@ -63,10 +63,7 @@ class Outcome(Struct, frozen=True):
     @property
     def result(self) -> Any:
         """The result of the tool: its structured form, or its text where it has none; None for nothing."""
-        result = self.end.result
-        if result is None:
-            return None
-        return json.decode(result.structured) if result.structured else _text(result.content)
+        return None if self.end.result is None else result_value(self.end.result)
 
     @property
     def elapsed_s(self) -> float:

@@ -34,6 +34,17 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_headers_that_prove_who_somebody_is_reach_no_tool(alone: Path) -> None:
+    """F1, S4: others are known by their names in lower case."""
+    given = load_settings(written(alone / "work", 'tool_headers = ["X-Tenant"]')).settings
+    assert given.tool_headers == ["x-tenant"]
+    for name in ("Authorization", "cookie", "Mcp-Session-Id"):
+        with pytest.raises(ConfigError, match=f"{name} never reaches a tool"):
+            load_settings(written(alone / "work", f'tool_headers = ["x-ok", "{name}"]'))
+    with pytest.raises(ConfigError, match="'a b' is no name of a header"):
+        load_settings(written(alone / "work", 'tool_headers = ["a b"]'))
+
+
 def written(folder: Path, text: str) -> Path:
     """A config file."""
     file = folder / "afoot.toml"

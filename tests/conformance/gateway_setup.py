@@ -16,6 +16,7 @@ import pytest
 from msgspec import Struct
 
 from tests.conformance.fixture import OTHER_TOOLS, write_other_tools
+from tests.conformance.fixture_offers import OTHER_PROMPTS, write_other_prompts
 from tests.conformance.suite import HERE, ROOT
 from tests.e2e.gateway import until
 
@@ -25,25 +26,33 @@ UPSTREAM: Final = "tests.conformance.upstream"
 
 
 class Arrangement(Struct, frozen=True):
-    """What stands where: `own` tools and only the rest behind, or nearly everything behind."""
+    """What stands where: `own` tools and only the rest behind, or nearly everything behind.
+
+    The carrier "none" has no server behind: resources, prompts and completions are the gateway's own, too.
+    """
 
     own: bool
-    carrier: str = "stdio"  # or http
+    carrier: str = "stdio"  # or http, none
     era: str = "auto"  # in which the gateway speaks to the server behind it
 
 
 @contextmanager
 def serving(arrangement: Arrangement, folder: Path) -> Iterator[str]:
     """The address of a gateway with everything that the suite wants."""
-    other = folder / "other.py"
+    other, other_prompts = folder / "other.py", folder / "other_prompts.py"
     write_other_tools(other)
+    write_other_prompts(other_prompts)
+    is_alone = arrangement.carrier == "none"
     with behind(arrangement, folder) as server:
         config = folder / "afoot.toml"
-        config.write_text(f'[servers.everything]\nera = "{arrangement.era}"\n{server}')
+        config.write_text(f'[servers.everything]\nera = "{arrangement.era}"\n{server}' * (not is_alone))
         # Questions that the suite leaves open are not worth waiting for at the end.
         settings = {"AFOOT_HOME": str(folder / "home"), "AFOOT_DRAIN_S": "0.5", OTHER_TOOLS: str(other)}
+        settings[OTHER_PROMPTS] = str(other_prompts)
         files = ["fixture.py" if arrangement.own else "fixture_rest.py", "fixture_tasks.py"]
+        files += ["fixture_offers.py"] if is_alone else []
         targets = [*(str(HERE / file) for file in files), *([str(other)] if arrangement.own else [])]
+        targets += [str(other_prompts)] if is_alone else []
         command = [sys.executable, "-m", "afoot", "serve", *targets, "--reload", "--config", str(config)]
         command += ["--http", "127.0.0.1:0", "--json", "--store", str(folder / "calls.db")]
         with started(command, folder, settings) as process:
@@ -54,6 +63,9 @@ def serving(arrangement: Arrangement, folder: Path) -> Iterator[str]:
 def behind(arrangement: Arrangement, folder: Path) -> Iterator[str]:
     """How the gateway reaches the server behind it, as lines of the configuration."""
     tools = "" if arrangement.own else "tools"
+    if arrangement.carrier == "none":
+        yield ""
+        return
     if arrangement.carrier == "stdio":
         words = json.dumps(["-m", UPSTREAM, "", tools])
         yield f'command = "{sys.executable}"\nargs = {words}\ncwd = "{ROOT}"\n'

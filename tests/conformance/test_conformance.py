@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(RUN_S + START_S + STO
     [
         pytest.param(NEW, Arrangement(own=True), id="new-own"),
         pytest.param(OLD, Arrangement(own=True), id="old-own"),
+        pytest.param(NEW, Arrangement(own=True, carrier="none"), id="new-alone"),
+        pytest.param(OLD, Arrangement(own=True, carrier="none"), id="old-alone"),
         # A server of the handshake era cannot ask for input in the way that the new set wants, and where a
         # server speaks both eras, the first call of a tool that is not safe to repeat only finds that out.
         pytest.param(NEW, Arrangement(own=False, era=NEW), id="new-stdio-new"),
@@ -42,7 +44,7 @@ def test_every_required_scenario_passes(
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """P6, T1, Q1, E4, U5, H3: own tools, and tools and everything else of an SDK server; and all of tasks."""
+    """P6, T1, Q1, E4, U5, H3, F3: own tools, or everything our own, or an SDK server; and all of tasks."""
     with serving(arrangement, tmp_path) as address:
         summary = judge(["server", "--url", address, "--requirements", revision], tmp_path / "out")
     record_property(f"conformance {revision}", summary)

@@ -36,7 +36,8 @@ def proved() -> dict[str, set[str]]:
     """By id: the tests whose docstring begins with it."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in TESTS.rglob("*.py"):
-        if path.name != "fixture.py":  # its functions are tools that the official suite calls test_…
+        # Functions of these files are tools and prompts that the official suite calls test_…
+        if path.name not in ("fixture.py", "fixture_offers.py"):
             for name, doc in documented(path):
                 for number in ids(doc.partition(":")[0]):
                     found[number].add(f"{path.relative_to(TESTS)}::{name}")

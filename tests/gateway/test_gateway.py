@@ -339,3 +339,51 @@ async def test_tools_that_reported_before_are_expected_to(tmp_path: Path) -> Non
         await gateway.call("step")
     async with Gateway(tool, settings=settings) as gateway:
         assert gateway.engine.reporters == {"local/step"}
+
+
+@faked
+async def test_own_resources_and_prompts_are_read_from_python() -> None:
+    """F3: as calls of the engine; an error says what is wrong."""
+
+    @afoot.resource("note://{number}")
+    async def note(number: int) -> dict[str, int]:
+        return {"number": number}
+
+    @afoot.prompt
+    def greet(name: str) -> str:
+        return f"Greet {name}."
+
+    async with Gateway(note, greet) as gateway:
+        assert gateway.tools() == []
+        read = await gateway.read_resource("note://7")
+        assert read["contents"] == [
+            {"uri": "note://7", "mimeType": "application/json", "text": '{"number":7}'}
+        ]
+        prompt = await gateway.get_prompt("greet", {"name": "Ann"})
+        assert prompt["messages"][0]["content"]["text"] == "Greet Ann."
+        with pytest.raises(CallerError, match="uri: number: Input should be a valid integer"):
+            await gateway.read_resource("note://x")
+        with pytest.raises(CallerError, match="nearest: greet"):
+            await gateway.get_prompt("great")
+
+
+@faked
+async def test_a_changed_file_changes_the_lists_and_one_bad_resource_spoils_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """F3: on reload; the mistake is in the log once, and the rest is served."""
+    file = tmp_path / "served.py"
+    head = "import afoot\n\n@afoot.resource('a://1')\ndef one() -> str:\n    return 'one'\n"
+    file.write_text(head)
+    changed: list[tuple[str, str | None]] = []
+    async with Gateway(file) as gateway:
+        gateway.own_offers.listen(lambda kind, uri: changed.append((kind, uri)))
+        file.write_text(head + "\n@afoot.resource('a://1')\ndef two() -> str:\n    return 'two'\n")
+        gateway.reload()
+        gateway.reload()
+        assert caplog.text.count("two resources are a://1") == 1 and changed == []
+        assert (await gateway.read_resource("a://1"))["contents"][0]["text"] == "one"
+        file.write_text(head + "\n@afoot.prompt\ndef p() -> str:\n    return ''\n")
+        gateway.reload()
+        gateway.resource_changed("a://1")
+        assert changed == [("prompts", None), ("resource", "a://1")] and gateway.own_offers.problems == []

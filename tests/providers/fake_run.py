@@ -39,6 +39,7 @@ class ScriptedRun:
         self.waits: list[str | None] = []
         self.hindrances: list[tuple[str, str]] = []
         self.held_loop = False
+        self.changed: list[str] = []
         self.calls: list[tuple[str, Raw, float]] = []
         self.results: list[Result] = []
         self.events: list[str] = []
@@ -77,6 +78,10 @@ class ScriptedRun:
     def waiting(self, message: str | None) -> None:
         self._heard("waiting")
         self.waits.append(message)
+
+    def resource_changed(self, uri: str) -> None:
+        self._heard("resource_changed")
+        self.changed.append(uri)
 
     def holds_loop(self) -> None:
         self.held_loop = True

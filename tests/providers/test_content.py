@@ -67,3 +67,25 @@ def test_partials_joined_are_one_stream() -> None:
         {"type": "resource_link", "uri": "u:1", "name": "l"},
         {"type": "text", "text": "!"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "mime", "kind", "field"),
+    [
+        ("a.png", b"\x89PNG", None, "image", "data"),
+        ("a.wav", b"RIFF", None, "audio", "data"),
+        ("a.txt", b"hi", None, "resource", "text"),
+        ("a.json", b"{}", None, "resource", "text"),
+        ("a.txt", b"\xff\xfe", None, "resource", "blob"),
+        ("a.svg", b"<svg/>", None, "resource", "text"),
+        ("a", b"\x00", None, "resource", "blob"),
+        ("a", b"\x00", "image/webp", "image", "data"),
+    ],
+)
+def test_a_file_is_content_by_its_type(
+    tmp_path: pathlib.Path, name: str, data: bytes, mime: str | None, kind: str, field: str
+) -> None:
+    """F7: by its name, unless its type is given."""
+    (tmp_path / name).write_bytes(data)
+    item = decoded(content_of(Content.file(tmp_path / name, mime)))[0]
+    assert item["type"] == kind and field in item.get("resource", item)

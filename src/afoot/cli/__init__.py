@@ -35,6 +35,10 @@ COMMANDS = {
         "List the allowlist of tools that run without asking; add and revoke entries.",
     ),
     "tools": ("afoot.cli.commands.tools:tools", "List all tools, or show one tool with its arguments."),
+    "resources": ("afoot.cli.commands.resources:resources", "List all resources and templates."),
+    "read": ("afoot.cli.commands.resources:read", "Read a resource, and print or save its contents."),
+    "prompts": ("afoot.cli.commands.resources:prompts", "List all prompts with their arguments."),
+    "prompt": ("afoot.cli.commands.resources:prompt", "Fill in a prompt and print its messages."),
     "servers": (
         "afoot.cli.commands.servers:servers_app",
         "List all servers, or show one; add, reload, remove, logs, login.",

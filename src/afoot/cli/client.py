@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
@@ -77,19 +77,20 @@ class GatewayClient:
     def get(self, path: str, **query: object) -> Any:
         """The JSON of a GET."""
         given = urlencode({key: value for key, value in query.items() if value not in (None, "")})
-        return self._request_json("GET", f"{path}?{given}" if given else path)
+        return json.loads(self._request("GET", f"{path}?{given}" if given else path))
 
     def fetch(self, path: str) -> bytes:
         """The body of a GET as it came."""
         return self._request("GET", path)
 
-    def post(self, path: str, body: object, timeout_s: float = ANSWER_S) -> Any:
-        """The JSON of a POST; `timeout_s` is the longest silence."""
-        return self._request_json("POST", path, body, timeout_s)
+    def post(self, path: str, body: object, timeout_s: float = ANSWER_S, prefer: str = "") -> Any:
+        """The JSON of a POST; `timeout_s` is the longest silence, `prefer` a header of that name."""
+        headers = {"prefer": prefer} if prefer else {}
+        return json.loads(self._request("POST", path, body, timeout_s, headers))
 
     def delete(self, path: str) -> Any:
         """The JSON of a DELETE."""
-        return self._request_json("DELETE", path)
+        return json.loads(self._request("DELETE", path))
 
     def open_stream(self, method: str, path: str, body: object = None, last: str = "") -> HTTPResponse:
         """Open an event stream, after the event `last` if one is named."""
@@ -98,11 +99,15 @@ class GatewayClient:
             raise _error_of_response(response.status, response.read())
         return response
 
-    def _request_json(self, method: str, path: str, body: object = None, timeout_s: float = ANSWER_S) -> Any:
-        return json.loads(self._request(method, path, body, timeout_s))
-
-    def _request(self, method: str, path: str, body: object = None, timeout_s: float = ANSWER_S) -> bytes:
-        response = self._send(method, path, body, {}, timeout_s)
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        timeout_s: float = ANSWER_S,
+        headers: Mapping[str, str] = {},
+    ) -> bytes:
+        response = self._send(method, path, body, headers, timeout_s)
         try:
             data = response.read()
         except (OSError, HTTPException) as error:
@@ -112,7 +117,7 @@ class GatewayClient:
         return data
 
     def _send(
-        self, method: str, path: str, body: object, headers: dict[str, str], timeout_s: float
+        self, method: str, path: str, body: object, headers: Mapping[str, str], timeout_s: float
     ) -> HTTPResponse:
         connection = self._connection()
         connection.auto_open = 0  # a new connection would have proved nothing

@@ -18,6 +18,9 @@ MAX_PREFIX_CHARS = 32  # of these for the server
 DIGEST_CHARS = 8  # for a digest that tells names apart, also after a restart
 OWN_PREFIX = "afoot_"  # of the gateway's own tools
 SEPARATOR = "__"  # between a server and the name of its tool
+# Names of calls that read a resource or fill in a prompt. No tool has such a name: hosts accept no spaces.
+RESOURCE_PREFIX = "resource "
+PROMPT_PREFIX = "prompt "
 
 # What the bare own name of a tool, without its server, may set for it.
 BARE_ANYTHING, BARE_STRICTER, BARE_NOTHING = "anything", "stricter", "nothing"
@@ -81,6 +84,18 @@ def offered_name(own: str) -> str:
     name = _ODD.sub("_", own)
     is_readable = bool(name.strip("_-"))
     return _cut(name if is_readable else "tool", own, MAX_NAME_CHARS, not is_readable)
+
+
+def lookup_method(name: str) -> str:
+    """The method of MCP that opens calls of this name, if these are no calls of a tool; else empty."""
+    if name.startswith(RESOURCE_PREFIX):
+        return "resources/read"
+    return "prompts/get" if name.startswith(PROMPT_PREFIX) else ""
+
+
+def titled(name: str) -> str:
+    """A tool, a resource or a prompt in a sentence: `tool export`, `resource file:///x`."""
+    return name if lookup_method(name) else f"tool {name}"
 
 
 def own_name(tool: Tool) -> str:

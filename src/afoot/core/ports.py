@@ -173,6 +173,10 @@ class Run(Protocol):
         """Say, from any thread, that the tool holds the engine's loop now: this time is its own (G4)."""
         ...
 
+    def resource_changed(self, uri: str) -> None:
+        """Say that a resource of this gateway's own functions has changed (F3)."""
+        ...
+
     def spent(self, cpu_s: float) -> None:
         """Add processor time that was used in a process of its own."""
         ...

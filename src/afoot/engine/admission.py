@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from afoot.core.call import INSTEAD, Call, State
 from afoot.core.facts import Answered, Question
-from afoot.core.names import full_name
+from afoot.core.names import full_name, titled
 from afoot.core.ports import Clock, Tool
 from afoot.engine.approval import (
     ANYBODY,
@@ -222,7 +222,7 @@ class Slots:
         name = full_name(live.tool)
         if sum(1 for other in self._line if full_name(other.tool) == name) >= live.tool.queue:
             raise ToolError.unavailable(
-                f"the queue of tool {live.tool.name} is full ({live.tool.queue} calls); try again later",
+                f"the queue of {titled(live.tool.name)} is full ({live.tool.queue} calls); try again later",
                 code="queue_full",
             )
         live.gate = asyncio.get_running_loop().create_future()

@@ -100,6 +100,7 @@ class Engine:
         self.quota_refusals = RefusalCounts()
         self.ran_past_grace = 0  # tools that did not stop in their grace
         self.watchers: list[Watcher] = []
+        self.resource_listeners: list[Callable[[str], object]] = []  # told which of our resources changed
         self._live: dict[str, LiveCall] = {}
         self.clock = LoopClock()
         self.deadlines = Deadlines(self.clock, self.commit, self._stop, self._live)
@@ -214,7 +215,7 @@ class Engine:
         """Open a call and start it as soon as it may; raises UnknownName, Refused."""
         if self.closing is not None or self.quota or (self.require_history and self.recorder.degraded):
             self._check_acceptance(want)
-        provider, tool = self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
+        provider, tool = want.offer or self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
         if tool.scopes and (lacking := want.origin.lacks(tool.scopes)):
             raise MissingScope(tool.name, want.caller, lacking)
         is_lowered = want.idle_s is not None or want.ceiling_s is not None
@@ -879,6 +880,10 @@ class Attempt(Struct, eq=False):
 
     def holds_loop(self) -> None:
         self.engine.clock.holder = self.live
+
+    def resource_changed(self, uri: str) -> None:
+        for listener in self.engine.resource_listeners:
+            listener(uri)
 
     def spent(self, cpu_s: float) -> None:
         note_cpu(self.live.call, cpu_s)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Failure, Finished
+from afoot.core.names import titled
 from afoot.core.ports import Report, Tool
 from afoot.core.redaction import Redactor
 from afoot.core.rules import outcome_of_dead
@@ -51,12 +52,12 @@ def failure_from_crash(error: BaseException, live: LiveCall, redactor: Redactor)
     trace = ""
     with suppress(Exception):  # an author's own type may raise here, and its call must end all the same
         trace = "".join(traceback.format_exception(error))
-    text = f"tool {live.tool.name} crashed: {type(error).__name__}: {_text_of(error)}"
+    text = f"{titled(live.tool.name)} crashed: {type(error).__name__}: {_text_of(error)}"
     # Cut once more when it is clean: half a secret would not be known as one.
     trace = redactor.text(trace[-4 * MAX_TRACE_CHARS :], live.secrets())
     trace = trace if len(trace) <= MAX_TRACE_CHARS else "…" + trace[1 - MAX_TRACE_CHARS :]
     text = _cut_end(redactor.text(text[: 4 * MAX_ERROR_CHARS], live.secrets()))
-    log.error("call %s: tool %s crashed\n%s", live.call.id, live.tool.name, trace)
+    log.error("call %s: %s crashed\n%s", live.call.id, titled(live.tool.name), trace)
     return Failure(text, trace=trace)
 
 

@@ -60,6 +60,7 @@ class Submission(Struct, frozen=True):
     trace: Trace | None = None  # that the caller's request is part of
     inner: bool = False  # made by a call of ours, whose caller has paid for it
     more: Raw = NOTHING  # fields and `_meta` of the caller's request for the tool's server (U8)
+    offer: tuple[Provider, Tool] | None = None  # a resource or prompt of ours, which is in no catalog (F3)
     origin: CallOrigin = NO_ORIGIN
 
 

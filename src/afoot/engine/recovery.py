@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from afoot.config.tables import LOCAL_SERVER
 from afoot.core.call import Call, fold, note_sample, spent_until_last_sign
 from afoot.core.facts import Answer, Answered, Entry, Failure, Finished, Interrupted
-from afoot.core.names import own_name
+from afoot.core.names import own_name, titled
 from afoot.core.ports import Journal, Provider, Tool
 from afoot.core.redaction import redacted_pointers
 from afoot.core.rules import outcome_of_dead
@@ -171,7 +171,7 @@ class _Recovery:
         decision = replace(decision, instead=decision.instead or answered_instead(call))
         error = refusal_error(live.tool, decision)
         if decision.decision in ("run", "always"):
-            text = f"tool {live.tool.name} is not served here any more"
+            text = f"{titled(live.tool.name)} is not served here any more"
             error = ToolError.unavailable(text, code="tool_gone")
         outcome = "refused" if error.category == "refused" else "failed"
         failure = failure_from_tool_error(error, live, engine.redactor)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +24,7 @@ from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall, Submission
 from afoot.engine.recovery import load_call, recover
 from afoot.engine.retention import Retention
-from afoot.errors import CallerError, UnknownName
+from afoot.errors import CallerError, ToolError, UnknownName
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
@@ -36,6 +36,8 @@ from afoot.providers.functions.tool import FunctionProvider, FunctionTool, Overr
 from afoot.providers.functions.watchdog import Watchdog
 from afoot.providers.hooks import HookNotifier, HookSet
 from afoot.providers.isolation.pool import ChildPool
+from afoot.providers.offers.offer import is_tool
+from afoot.providers.offers.provider import OfferProvider
 from afoot.providers.upstream.roster import (
     FoundServer,
     KnownServers,
@@ -44,13 +46,16 @@ from afoot.providers.upstream.roster import (
     is_server_target,
 )
 from afoot.providers.upstream.servers import Servers
+from afoot.serve.own_offers import OwnOffers
 from afoot.serve.resources import ResourceCatalog
 from afoot.store.lock import StoreLock
 from afoot.store.memory import MemoryJournal
 from afoot.store.sqlite import SqliteJournal
-from afoot.wire.jsonrpc import Fault
-from afoot.wire.resources import Lookup
+from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
+from afoot.wire.resources import Lookup, is_unknown_resource
 from afoot.wire.results import Capabilities
+
+log = logging.getLogger("afoot")
 
 MEMORY = ":memory:"
 OWN_CALLER = Caller(is_owner=True)
@@ -63,8 +68,6 @@ FIXED_SETTINGS = (
 
 NOTHING_TO_SERVE = "nothing to serve: name a file or a module of tools, or a server"
 
-log = logging.getLogger("afoot")
-
 Target = object  # a str, a Path, a function; any other object is a server
 
 
@@ -72,6 +75,7 @@ class Gateway:
     """Runs tools: open it with `async with`, then submit, follow, answer, cancel."""
 
     engine: Engine
+    own_offers: OwnOffers
     servers: Servers
     browsing: BrowserSetup
     browser: BrowserProvider
@@ -89,7 +93,7 @@ class Gateway:
         self._apps: set[App] = set()  # those with a lifespan that tools in this process use
         self._added: dict[str, Callable[..., Any]] = {}  # at run time, by name
         # Those that are offered, and those before them whose calls are not over.
-        self._providers: WeakSet[FunctionProvider] = WeakSet()
+        self._providers: WeakSet[FunctionProvider | OfferProvider] = WeakSet()
         self._stack.callback(self._close_providers)
         self.lock: StoreLock | None = None
         self._history: SqliteJournal | None = None
@@ -104,6 +108,7 @@ class Gateway:
         try:
             journal = await self._journal()
             self.engine = Engine(journal, Catalog(), Slots(self.settings.server_concurrency))
+            self.own_offers = OwnOffers(self.engine)
             if self.settings.store != MEMORY:
                 self.engine.policy = ApprovalPolicy(
                     StoredList("allow.json", AllowlistEntry), StoredList("approved.json", LastApproval)
@@ -182,9 +187,9 @@ class Gateway:
         They stay over a `reload`. Raises CallerError if one of the names is taken; then none is added.
         """
         new = {tool_name(one): one for function in functions for one in load_function(function).tools}
-        taken = [name for name in new if name in map(tool_name, self._own_functions())]
+        taken = new.keys() & self._own_tool_names()
         if taken or len(new) < len(functions):
-            what = ", ".join(taken) or "two of these functions"
+            what = ", ".join(sorted(taken)) or "two of these functions"
             raise CallerError(
                 f"{what}: there is a tool of that name already; remove it first, or name it otherwise"
             )
@@ -202,11 +207,11 @@ class Gateway:
 
         A tool of a file is back after a `reload`.
         """
-        names = [tool_name(one) for one in self._own_functions()]
+        names = self._own_tool_names()
         if name not in names:
-            raise UnknownName("tool", name, names)
+            raise UnknownName("tool", name, sorted(names))
         self._added = {key: one for key, one in self._added.items() if key != name}
-        kept = [one for one in self._offers.functions if tool_name(one) != name]
+        kept = [one for one in self._offers.functions if not is_tool(one) or tool_name(one) != name]
         self._offers = replace(self._offers, functions=kept)
         self._offer()
 
@@ -270,12 +275,16 @@ class Gateway:
         return await self.result(call_id)
 
     async def read_resource(self, uri: str) -> dict[str, Any]:
-        """The content of a server's resource, as `resources/read` tells it; raises CallerError, ToolError."""
+        """The content of a resource, as `resources/read` tells it; raises CallerError, ToolError."""
         return await self._look_up("resources/read", uri, {"uri": uri})
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """A server's prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
+        """A prompt, filled in, as `prompts/get` tells it; raises CallerError, ToolError."""
         return await self._look_up("prompts/get", name, {"name": name, "arguments": dict(arguments or {})})
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource of these functions that it has changed."""
+        self.own_offers.changed(uri)
 
     def answer(self, question_id: str, content: object = None, *, action: str = "accept") -> None:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
@@ -328,15 +337,21 @@ class Gateway:
     async def _look_up(self, method: str, subject: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask those servers that may know it, until one does."""
         if self._library is None:
-            self._library = ResourceCatalog(self.engine.catalog, self.servers.list)
+            self._library = ResourceCatalog(self.engine.catalog, self.servers.list, self.own_offers)
         lookup = Lookup(0, method, params, subject, "operator", Capabilities())
         try:
-            for shelf, name in self._library.find(lookup):
-                with suppress(Fault):
-                    return await shelf.request(method, lookup.server_params(name, {}, None), "operator")
+            found = self._library.find(lookup)
+            for server, name in found:
+                try:
+                    return await server.request(method, lookup.server_params(name, {}, None), "operator")
+                except Fault as fault:
+                    if len(found) == 1 or not is_unknown_resource(fault):
+                        raise
+            raise self._library.unknown(subject)
         except Fault as fault:
+            if fault.code == INTERNAL_ERROR:
+                raise ToolError.internal(fault.message) from None
             raise CallerError(fault.message) from None
-        raise CallerError(f"no server has {subject}")
 
     async def _remember(self) -> None:
         """Learn from the history which tools report (C1), and how long they take (P9); recover calls."""
@@ -391,23 +406,34 @@ class Gateway:
             effective_settings=self.engine.catalog.effective_settings,
         )
         self._lifespans.start_s = self.settings.start_limit_s
+        functions = self._own_functions()
         provider = FunctionProvider(
-            self._own_functions(),
+            [one for one in functions if is_tool(one)],
             settings=settings,
             watchdog=self.watchdog,
             pool=self.children,
             overrides=self.overrides,
             lifespans=self._lifespans,
         )
-        self._apps = provider.apps
+        offers = OfferProvider(
+            functions, settings, self.watchdog, self.children, self.overrides, self._lifespans
+        )
+        self._apps = provider.apps | offers.apps
         self._lifespans.keep(self._apps)
-        self._providers.add(provider)
+        self._providers.update((provider, offers))
+        for problem in offers.problems:
+            if problem not in self.own_offers.problems:
+                log.error("%s", problem)
+        self.own_offers.replace(offers)
         self.children.settings = self.settings.isolation
         self.children.keep_ready(provider.sources())
         self.engine.catalog.put(provider)
 
     def _own_functions(self) -> list[Callable[..., Any]]:
         return [*self._offers.functions, *self._added.values()]
+
+    def _own_tool_names(self) -> set[str]:
+        return {tool_name(one) for one in self._own_functions() if is_tool(one)}
 
     def _close_providers(self) -> None:
         for provider in self._providers:

@@ -3,9 +3,13 @@
 `finite_number`, `clean_line` and `clean_text` make what a tool says fit to be passed on (P1, P4).
 """
 
+import mimetypes
+import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -26,7 +30,7 @@ _decode = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class Content(Struct, frozen=True):
-    """One piece of content. Made by `text`, `image`, `audio`, `resource` and `link`."""
+    """One piece of content. Made by `text`, `image`, `audio`, `file`, `resource` and `link`."""
 
     kind: str
     body: dict[str, Any]
@@ -45,6 +49,22 @@ class Content(Struct, frozen=True):
     def audio(cls, data: bytes, mime: str = "audio/wav") -> "Content":
         """Make content of sound."""
         return cls("audio", {"data": b64encode(data).decode(), "mimeType": mime})
+
+    @classmethod
+    def file(cls, path: str | os.PathLike[str], mime: str | None = None) -> "Content":
+        """Make content of a file: a picture, sound, or a document. Raises OSError."""
+        place = Path(path)
+        data = place.read_bytes()
+        kind = mime or mimetypes.guess_type(place.name)[0] or "application/octet-stream"
+        if kind.startswith("image/") and kind != "image/svg+xml":
+            return cls.image(data, kind)
+        if kind.startswith("audio/"):
+            return cls.audio(data, kind)
+        uri = place.absolute().as_uri()
+        if kind.startswith("text/") or kind.endswith(("json", "xml", "yaml", "toml")):
+            with suppress(UnicodeDecodeError):
+                return cls.resource(uri, text=data.decode(), mime=kind)
+        return cls.resource(uri, blob=data, mime=kind)
 
     @classmethod
     def resource(

@@ -5,11 +5,13 @@ a resource once, however many clients listen to it.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from afoot.config.tables import LOCAL_SERVER
 from afoot.core.facts import Answer, Question
 from afoot.core.names import SEPARATOR, ServerNames
 from afoot.engine.catalog import Catalog
@@ -19,6 +21,8 @@ from afoot.wire import resources as wire
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.resources import JsonObject, Lookup, matches_template
 from afoot.wire.results import APPS_EXTENSION, TASKS_EXTENSION
+
+log = logging.getLogger("afoot.serve")
 
 LISTS = ("tools", "prompts", "resources")
 SUBSCRIBE_S = 60.0  # a server may have to be started for it
@@ -69,6 +73,20 @@ class ServerResources(Protocol):
     def subscribe(self, uri: str) -> Awaitable[object]: ...
 
     def unsubscribe(self, uri: str) -> Awaitable[object]: ...
+
+
+class OwnResources(ServerResources, Protocol):
+    """The resources and prompts of our own functions, which come before those of all servers."""
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    @property
+    def problems(self) -> list[str]: ...
+
+    def has(self, uri: str) -> bool:
+        """Whether a function reads this URI."""
+        ...
 
 
 class ChangeListener:
@@ -206,8 +224,15 @@ class ResourceSubscriptions:
 class ResourceCatalog:
     """The prompts and resources of all servers of a gateway, and the clients that listen to them."""
 
-    def __init__(self, catalog: Catalog, list_servers: Callable[[], Sequence[ServerResources]]) -> None:
-        self._list_servers = list_servers
+    def __init__(
+        self,
+        catalog: Catalog,
+        list_servers: Callable[[], Sequence[ServerResources]],
+        own: OwnResources | None = None,
+    ) -> None:
+        self._list_others = list_servers
+        self._own = own
+        self._told: set[str] = set()  # problems that were logged
         self._known: dict[int, tuple[ServerResources, Callable[[], object]]] = {}
         self._listeners: dict[int, ChangeListener] = {}
         self.subscriptions = ResourceSubscriptions()
@@ -216,7 +241,7 @@ class ResourceCatalog:
     @property
     def resource_servers(self) -> Sequence[ServerResources]:
         """The servers there are now, in their order."""
-        current = [server for server in self._list_servers() if server.state not in UNAVAILABLE]
+        current = [server for server in self._all_servers() if server.state not in UNAVAILABLE]
         if [id(server) for server in current] != list(self._known):
             self._follow_servers(current)
         return current
@@ -247,6 +272,16 @@ class ResourceCatalog:
         """Every template once."""
         return _unique((item for server in self.resource_servers for item in server.templates), "uriTemplate")
 
+    def with_servers(self, kind: str) -> list[JsonObject]:
+        """Every one of `resources`, `templates` or `prompts` as it is listed, and whose it is."""
+        if kind == "prompts":
+            return [
+                {**item, "name": name, "server": server.name}
+                for name, (server, item) in self._prompts().items()
+            ]
+        items = ({**item, "server": one.name} for one in self.resource_servers for item in getattr(one, kind))
+        return _unique(items, "uri" if kind == "resources" else "uriTemplate")
+
     def get(self, name: str) -> ServerResources | None:
         """A server by its name."""
         return next((server for server in self.resource_servers if server.name == name), None)
@@ -264,17 +299,50 @@ class ResourceCatalog:
     def holders(self, uri: str) -> list[ServerResources]:
         """The servers that may have this resource; raises Fault if none has any.
 
-        It is the first that lists it; else those with a template that fits; else all that have resources.
+        It is our own functions, if one reads it; else the first that lists it; else those with a template
+        that fits; else all that have resources.
         """
         shelves = self.resource_servers
+        if self._own is not None and self._own.has(uri):
+            return [self._own]
         listed = [one for one in shelves if any(item.get("uri") == uri for item in one.resources)]
         if listed:
             return listed[:1]
         fitting = [one for one in shelves if any(_template_matches(item, uri) for item in one.templates)]
         found = fitting or [one for one in shelves if not one.capabilities or "resources" in one.capabilities]
+        found = [one for one in found if one is not self._own]  # it has said that it has none
         if not found:
-            raise wire.unknown_resource(uri)
+            raise self.unknown(uri)
         return found
+
+    def unknown(self, uri: str) -> Fault:
+        """The error for a resource that nobody has; it names the nearest that are listed."""
+        listed = [str(item.get("uri")) for item in self.resources()]
+        return wire.unknown_resource(
+            uri, [*listed, *(str(item.get("uriTemplate")) for item in self.templates())]
+        )
+
+    def problems(self) -> list[str]:
+        """The functions that could not be offered, and the resources and prompts that ours hide (F3)."""
+        own = self._own
+        if own is None:
+            return []
+        hidden = [
+            f"server {server.name}: resource {item.get('uri')} is read by a function of this gateway instead"
+            for server in self.resource_servers
+            if server is not own
+            for item in server.resources
+            if own.has(str(item.get("uri")))
+        ]
+        names = {str(item.get("name")) for item in own.prompts}
+        hidden += [
+            f"server {server.name}: prompt {item.get('name')} has its prefix here: a function has that name"
+            for server in self.resource_servers
+            if server is not own
+            for item in server.prompts
+            if item.get("name") in names
+        ]
+        return [*own.problems, *hidden]
 
     def listen(self, listener: ChangeListener) -> None:
         """Tell this listener of changes from now on, until `leave`."""
@@ -293,6 +361,10 @@ class ResourceCatalog:
             raise Fault(INVALID_PARAMS, f"params.uri: its server does not tell when {uri!r} changes")
         await self.subscriptions.add(uri, listener, holders)
 
+    def _all_servers(self) -> list[ServerResources]:
+        own: list[ServerResources] = [] if self._own is None or self._own.is_empty else [self._own]
+        return [*own, *self._list_others()]
+
     def _prompt(self, name: str) -> tuple[ServerResources, str]:
         known = self._prompts()
         # As tools, they are always found under server/name, whatever another server calls its own (U12).
@@ -308,23 +380,24 @@ class ResourceCatalog:
     def _prompts(self) -> dict[str, tuple[ServerResources, JsonObject]]:
         """Prompts by the names they have here: their own, or with the prefix of their server.
 
-        They get the prefix if two share a name, or if the name is in the range of another server (U12).
+        They get the prefix if two share a name, or if the name is in the range of another server (U12). The
+        prompts of our own functions never do (F3).
         """
-        names = ServerNames(server.name for server in self._list_servers())
+        names = ServerNames(server.name for server in self._all_servers())
         found: dict[str, dict[str, tuple[ServerResources, JsonObject]]] = {}
         for server in self.resource_servers:
             for item in server.prompts:
                 if isinstance(name := item.get("name"), str):
                     found.setdefault(name, {}).setdefault(server.name, (server, item))
         plain = {
-            name
+            name: LOCAL_SERVER if LOCAL_SERVER in same else next(iter(same))
             for name, same in found.items()
-            if len(same) == 1 and not names.is_foreign(name, next(iter(same)))
+            if LOCAL_SERVER in same or (len(same) == 1 and not names.is_foreign(name, next(iter(same))))
         }
         known: dict[str, tuple[ServerResources, JsonObject]] = {}
         for name, same in found.items():
             for server_name, entry in same.items():
-                shown = name if name in plain else f"{server_name}{SEPARATOR}{name}"
+                shown = name if plain.get(name) == server_name else f"{server_name}{SEPARATOR}{name}"
                 if shown in known or (shown in plain and shown != name):
                     shown = names.prefixed(server_name, name, is_marked=True)
                 known[shown] = entry
@@ -360,6 +433,10 @@ class ResourceCatalog:
         self._tell("tools")
 
     def _tell(self, kind: str) -> None:
+        for problem in self.problems():
+            if problem not in self._told:
+                self._told.add(problem)
+                log.warning("%s", problem)
         for listener in list(self._listeners.values()):
             listener.tell(kind)
 

@@ -24,12 +24,14 @@ from afoot.providers.upstream.servers import Servers
 from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.tokens import TokenChecks
 from afoot.serve.callers import Callers
+from afoot.serve.own_offers import OwnOffers
 from afoot.serve.resources import ResourceCatalog, ServerResources
 from afoot.serve.unread import UnreadResults
 from afoot.wire import mcp_2026, sealed
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Fault
 from afoot.wire.mcp_2026 import missing_capability
 from afoot.wire.passthrough import declared_extensions
+from afoot.wire.resources import Lookup
 from afoot.wire.results import Capabilities, ErrorMeta, ToolCall, read_early_answer
 
 INSTRUCTIONS_MAX_CHARS = 4000  # of one server's instructions
@@ -58,6 +60,7 @@ class GatewayState(Struct):
     problems: list[str] = []  # what is wrong with the settings that were read last
     resource_servers: Callable[[], Sequence[ServerResources]] = tuple  # the servers there are now
     made_resource_catalog: ResourceCatalog | None = None
+    made_own_offers: OwnOffers | None = None
     made_callers: Callers | None = None
     # One for each caller and idempotency key that is being looked up.
     key_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -76,8 +79,17 @@ class GatewayState(Struct):
     def resource_catalog(self) -> ResourceCatalog:
         """Everything that the servers offer besides tools."""
         if self.made_resource_catalog is None:
-            self.made_resource_catalog = ResourceCatalog(self.engine.catalog, lambda: self.resource_servers())
+            self.made_resource_catalog = ResourceCatalog(
+                self.engine.catalog, lambda: self.resource_servers(), self.own_offers
+            )
         return self.made_resource_catalog
+
+    @property
+    def own_offers(self) -> OwnOffers:
+        """The resources and prompts of our own functions."""
+        if self.made_own_offers is None:
+            self.made_own_offers = OwnOffers(self.engine)
+        return self.made_own_offers
 
     @property
     def unread(self) -> UnreadResults:
@@ -182,6 +194,13 @@ class GatewayState(Struct):
         try:
             return self.engine.submit(submission)
         except CallerError as error:
+            raise self.refusal(error) from None
+
+    def check_lookup_scopes(self, lookup: Lookup, origin: CallOrigin) -> None:
+        """Check that the caller may look this up, if it is of our own functions; raises Fault (F1)."""
+        try:
+            self.own_offers.check_scopes(lookup, origin)
+        except MissingScope as error:
             raise self.refusal(error) from None
 
     def refusal(self, error: CallerError) -> Fault:

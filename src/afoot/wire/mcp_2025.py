@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from afoot.core.facts import Question
 from afoot.core.trace import trace_from_meta
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, read_params
+from afoot.wire.resources import Lookup
 from afoot.wire.results import (
     LEVELS,
     CallBudget,
@@ -125,6 +126,16 @@ def read_call(message: Envelope, capabilities: Capabilities, level: str | None) 
         message.id, asked.name, arguments, meta.token, level, capabilities, meta.budget, meta.partial,
         parent=meta.parent, key=meta.key, task=asked.task is not None,
         trace=trace_from_meta(meta) if meta.traceparent or meta.baggage else None, params=message.params,
+    )  # fmt: skip
+
+
+def lookup_call(message: Envelope, lookup: Lookup, name: str, arguments: Raw, level: str | None) -> ToolCall:
+    """A `resources/read` or `prompts/get` of our own function, as the call of that function; raises Fault."""
+    meta = read_params(message, _list_decoder).meta
+    return ToolCall(
+        lookup.id, name, arguments, meta.token, level, lookup.capabilities, meta.budget, meta.partial,
+        trace=trace_from_meta(meta) if meta.traceparent or meta.baggage else None, params=message.params,
+        method=lookup.method,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from afoot.wire.jsonrpc import (
     Id,
     read_params,
 )
+from afoot.wire.resources import Lookup
 from afoot.wire.results import (
     TASKS_EXTENSION,
     CallBudget,
@@ -178,6 +179,20 @@ def read_call(message: Envelope, headers: Mapping[str, str] | None) -> ToolCall:
         request, asked.name, arguments, meta.token, meta.level, meta.capabilities, meta.budget, meta.partial,
         asked.inputResponses, asked.requestState, client.name, client.version_text, meta.parent, meta.key,
         trace=trace_from_meta(meta) if meta.traceparent or meta.baggage else None, params=message.params,
+    )  # fmt: skip
+
+
+def lookup_call(message: Envelope, lookup: Lookup, name: str, arguments: Raw) -> ToolCall:
+    """A checked `resources/read` or `prompts/get` of our own function, as the call of that function."""
+    meta = read_params(message, PLAIN_DECODER).meta
+    assert not isinstance(meta, UnsetType)
+    return ToolCall(
+        lookup.id, name, arguments, meta.token, meta.level, lookup.capabilities, meta.budget, meta.partial,
+        {key: Raw(encode(given)) for key, given in lookup.answers.items()}, lookup.state,
+        "" if meta.client is None else meta.client.name,
+        client_version="" if meta.client is None else meta.client.version_text,
+        trace=trace_from_meta(meta) if meta.traceparent or meta.baggage else None, params=message.params,
+        method=lookup.method,
     )  # fmt: skip
 
 

@@ -8,6 +8,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Raw, Struct, field
 
+from afoot.core.call import Call
+from afoot.core.encoding import encode_sized, result_bytes
+from afoot.core.facts import Failure, Finished, Result
+from afoot.errors import UnknownName
 from afoot.wire import sealed
 from afoot.wire.jsonrpc import (
     INTERNAL_ERROR,
@@ -19,12 +23,21 @@ from afoot.wire.jsonrpc import (
     read_params,
 )
 from afoot.wire.passthrough import CAPABILITIES_KEY, PROTOCOL_PREFIX, is_forwarded
-from afoot.wire.results import Capabilities, Response, encode
+from afoot.wire.results import (
+    Capabilities,
+    Response,
+    ResultMeta,
+    ToolCall,
+    encode,
+    failure_meta,
+    failure_text,
+)
 
 RESOURCE_NOT_FOUND = -32002  # before 2026-07-28
 LOOKUPS = ("prompts/get", "resources/read", "completion/complete")
 _ROUND_KEYS = ("_meta", "inputResponses", "requestState")
 _MODERN_KEYS = ("resultType", "ttlMs", "cacheScope")
+_READ_CACHE: Mapping[str, object] = {"ttlMs": 0, "cacheScope": "private"}
 
 # HTTP statuses by error code, as 2026-07-28 has them; any other error is answered with 200.
 _HTTP_STATUS = {-32700: 400, -32600: 400, INVALID_PARAMS: 400, -32021: 400, METHOD_NOT_FOUND: 404}
@@ -115,11 +128,17 @@ class _UriParams(Struct):
     uri: str
 
 
+class _Embedded(Struct):
+    resource: Raw
+
+
 _get_decoder = msgspec.json.Decoder(_GetPromptParams)
 _read_decoder = msgspec.json.Decoder(_ReadResourceParams)
 _complete_decoder = msgspec.json.Decoder(_CompleteParams)
 _uri_decoder = msgspec.json.Decoder(_UriParams)
 _object_decoder = msgspec.json.Decoder(dict[str, object])
+_raw_object_decoder = msgspec.json.Decoder(dict[str, Raw])
+_embedded_decoder = msgspec.json.Decoder(list[_Embedded])
 
 
 def read_lookup(message: Envelope, caller: str, capabilities: Capabilities) -> Lookup:
@@ -162,7 +181,7 @@ def lookup_result_2026(lookup: Lookup, info: Raw, result: JsonObject) -> bytes:
     """A server's result for a caller of 2026-07-28."""
     found: JsonObject = {**result, "resultType": "complete"}
     if lookup.method == "resources/read":  # a server of the handshake era sends no cache fields
-        found = {"ttlMs": 0, "cacheScope": "private", **found}
+        found = {**_READ_CACHE, **found}
     found["_meta"] = {**_meta(result), f"{PROTOCOL_PREFIX}serverInfo": info}
     return encode(Response(lookup.id, found))
 
@@ -209,9 +228,46 @@ def missing_capabilities(
     return missing
 
 
-def unknown_resource(uri: str) -> Fault:
-    """The error for a resource that no server knows."""
-    return Fault(INVALID_PARAMS, f"params.uri: unknown resource {uri!r}", data={"uri": uri})
+def own_result(
+    tool_call: ToolCall, call: Call, end: Finished, info: Raw, *, unrecorded: bool = False
+) -> bytes:
+    """The answer to a lookup of our own that ended well; `info` is empty before 2026-07-28."""
+    result = end.result or Result(Raw(b"[]"))
+    found = own_fields(tool_call.method, result)
+    if info:
+        found["resultType"] = "complete"
+    if info and tool_call.method == "resources/read":
+        found |= _READ_CACHE
+    history = "unrecorded" if unrecorded else None
+    found["_meta"] = ResultMeta(
+        call.id, tool_call.token, None, history, info, call.opened.server, call.opened.tool
+    )
+    return encode_sized(Response(tool_call.id, found), result_bytes(result))
+
+
+def own_fields(method: str, result: Result) -> JsonObject:
+    """The contents of a resource, or the messages of a prompt, in the result of the call of its function."""
+    if method == "prompts/get":
+        return {**_raw_object_decoder.decode(result.structured or b"{}")}
+    embedded = [bytes(one.resource) for one in _embedded_decoder.decode(result.content)]
+    return {"contents": Raw(b"[" + b",".join(embedded) + b"]")}
+
+
+def own_failure(method: str, call: Call, failure: Failure, *, modern: bool) -> Fault:
+    """The error of a lookup of our own that did not end well; its text is the one that a tool's call has."""
+    data: JsonObject = {"dev.afoot/call": call.id, "dev.afoot/error": failure_meta(failure)}
+    code = INVALID_PARAMS if failure.category == "validation" else INTERNAL_ERROR
+    if failure.category == "not_found" and method == "resources/read":
+        code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+        data["uri"] = _uri_decoder.decode(call.opened.arguments).uri
+    return Fault(code, failure_text(failure), data=data, status=_HTTP_STATUS.get(code, 200))
+
+
+def unknown_resource(uri: str, known: Sequence[str] = ()) -> Fault:
+    """The error for a resource that no server knows; the nearest of those that are known are named."""
+    error = UnknownName("resource", uri, known)
+    data: JsonObject = {"uri": uri, **({"nearest": error.nearest} if error.nearest else {})}
+    return Fault(INVALID_PARAMS, f"params.uri: {error}", data=data)
 
 
 def is_unknown_resource(fault: Fault) -> bool:

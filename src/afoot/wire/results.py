@@ -113,7 +113,7 @@ class ParentCall(Struct):
 
 
 class ToolCall(Struct):
-    """A `tools/call`, in whichever era it came."""
+    """A `tools/call`, in whichever era it came; or a lookup that is a call of our own function."""
 
     id: Id
     name: str
@@ -132,6 +132,12 @@ class ToolCall(Struct):
     task: bool = False  # requested as a task, which only 2025-11-25 has
     trace: Trace | None = None
     params: Raw = Raw()  # as they came
+    method: str = "tools/call"  # or resources/read, prompts/get: of a resource or prompt of our own (F3)
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether it reads a resource or fills in a prompt, so that its answer is no result of a tool."""
+        return self.method != "tools/call"
 
     def unknown_params(self) -> Raw:
         """The fields and the `_meta` of its params that are for the tool's server alone (U8)."""

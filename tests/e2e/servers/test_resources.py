@@ -1,4 +1,4 @@
-"""Official clients get what an SDK server has besides tools through the gateway, in every pair of eras."""
+"""Official clients get what an SDK server, or the gateway itself, has besides tools, in both eras."""
 
 import asyncio
 import sys
@@ -23,10 +23,17 @@ Place = tuple[str, Any]  # the era behind, and how to reach the gateway
 pytestmark = pytest.mark.timeout(90)
 
 
-@pytest.fixture(scope="module", params=["auto", "2025-11-25", "stdio"])
+@pytest.fixture(scope="module", params=["auto", "2025-11-25", "stdio", "own"])
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A gateway on HTTP in front of a server of either era, or one on stdio that each client starts."""
+    """A gateway on HTTP in front of a server of either era, or one on stdio that each client starts.
+
+    The one that is called "own" has the same things as functions of its own, and no server behind it.
+    """
     folder = tmp_path_factory.mktemp("shelf")
+    if request.param == "own":
+        with serving(Arrangement(own=True, carrier="none"), folder) as url:
+            yield "auto", url
+        return
     if request.param != "stdio":
         with serving(Arrangement(own=False, era=request.param), folder) as url:
             yield request.param, url
@@ -99,7 +106,7 @@ def visit(place: Place, era: str, work: Callable[[Visitor], Awaitable[None]]) ->
 
 @pytest.mark.parametrize("era", ERAS)
 def test_everything_that_the_server_has_can_be_listed_and_had(place: Place, era: str) -> None:
-    """U5: prompts, resources, templates and completion, as the server gives them."""
+    """U5, F3: prompts, resources, templates and completion, as the server gives them."""
 
     async def work(visitor: Visitor) -> None:
         client = visitor.client
@@ -128,7 +135,7 @@ def test_everything_that_the_server_has_can_be_listed_and_had(place: Place, era:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_a_prompt_that_asks_is_answered(place: Place, era: str) -> None:
-    """U5, Q3: in the way of each side's era; only a new client cannot be asked by an old server."""
+    """U5, Q3, F3: in the way of each side's era; only a new client cannot be asked by an old server."""
 
     async def work(visitor: Visitor) -> None:
         asking = visitor.client.get_prompt("test_input_required_result_prompt")
@@ -147,7 +154,7 @@ def test_a_prompt_that_asks_is_answered(place: Place, era: str) -> None:
 @pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
 @pytest.mark.parametrize("era", ERAS)
 def test_a_client_is_told_of_changes(place: Place, era: str) -> None:
-    """U5: of the resource that it watches and of the lists, however the server tells."""
+    """U5, F3: of the resource that it watches and of the lists, however the server tells."""
 
     async def trigger(client: Client) -> None:
         await client.call_tool("test_trigger_resource_change")

@@ -276,3 +276,13 @@ async def test_a_flood_from_a_thread_ends_with_its_last_value() -> None:
     await until(lambda: run.readings and run.readings[-1][0] == 49_999, 20)
     seen = [reading[0] for reading in run.readings]
     assert seen == sorted(seen, key=lambda n: n or 0)
+
+
+async def test_a_changed_resource_is_told_from_the_loop_and_from_threads() -> None:
+    """F3: in order, and without waiting."""
+    run = ScriptedRun()
+    ctx = context(run)
+    ctx.resource_changed("x://1")
+    await asyncio.to_thread(ctx.resource_changed, "x://2")
+    await until(lambda: len(run.changed) == 2)
+    assert run.changed == ["x://1", "x://2"]

@@ -62,22 +62,19 @@ class Colour(enum.Enum):
 @pytest.mark.parametrize(
     "annotation",
     [
-        str,
         None,
-        str | None,
         Any,
         object,
         Content,
         list[Content],
         Content | None,
         ToolResult,
-        Annotated[str, "x"],
         bytes,
     ],
     ids=str,
 )
 def test_what_is_for_reading_promises_nothing(annotation: object) -> None:
-    """E3: text, nothing and content have no output schema."""
+    """E3: nothing and content have no output schema."""
     assert ResultEncoder(annotation).schema is None
 
 
@@ -170,6 +167,27 @@ def test_values_without_an_annotation_are_structured_too() -> None:
     assert decoded(output.encode([1]).structured) == {"result": [1]}
     assert decoded(output.encode(Point(1, date(2026, 1, 2))).structured) == {"x": 1, "y": "2026-01-02"}
     assert decoded(output.encode({"a": 1}).content) == [{"type": "text", "text": '{"a":1}'}]
+
+
+@pytest.mark.parametrize("text", ["hi", "größer", "a\ud800b", "", "line\n2"])
+def test_text_has_a_structured_form_too(text: str) -> None:
+    """F7: a function that promises `str` publishes a schema; hosts that read nothing else see it."""
+    output = ResultEncoder(str)
+    result = output.encode(text)
+    assert output.schema is not None
+    structured = decoded(result.structured)
+    jsonschema_rs.validator_for(output.schema).validate(structured)
+    assert structured == {"result": decoded(result.content)[0]["text"]}
+    with pytest.raises(ToolError, match="does not fit its annotation"):
+        output.encode(None)
+
+
+def test_text_that_may_be_missing_is_null() -> None:
+    """F7: and its content is empty."""
+    output = ResultEncoder(str | None)
+    assert output.schema is not None
+    for value in ("hi", None):
+        assert decoded(output.encode(value).structured) == {"result": value}
 
 
 def test_text_and_nothing_have_no_structure() -> None:

@@ -95,7 +95,7 @@ def test_an_offer_has_the_limits_that_the_author_set() -> None:
 def test_what_was_not_said_is_not_shown() -> None:
     """A1: a missing hint is no hint."""
 
-    def bare() -> str: ...
+    def bare() -> None: ...
 
     (offer,) = FunctionProvider([bare], settings=FunctionSettings(limits=Limits(idle_s=7.0), queue=3)).tools()
     assert decoded(offer.definition) == {

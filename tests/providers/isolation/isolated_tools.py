@@ -84,6 +84,7 @@ def wordy(ctx: Context) -> None:
     logging.getLogger("own").error("logged")
     ctx.log("said", "warning")
     ctx.alive()
+    ctx.resource_changed("x://1")
     ctx.report(1, 2, "with data", data={"phase": "one"})
     ctx.checkpoint({"at": 7})
     os.write(2, b"without an end")

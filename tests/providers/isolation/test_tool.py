@@ -57,7 +57,7 @@ async def test_everything_a_tool_says_crosses_live() -> None:
         ("without an end", "stderr"),
     }
     assert len(run.logs) == len(said), "nothing is heard twice"
-    assert run.beats == 1
+    assert run.beats == 1 and run.changed == ["x://1"]
     data, checkpoint = run.contents
     assert (data.progress, decoded(data.data)) == (1, {"phase": "one"})
     assert decoded(checkpoint.checkpoint) == {"at": 7}

@@ -55,6 +55,7 @@ def run_checks(config: Path | None) -> Iterator[Finding]:
     yield from checks.check_host_files()
     yield from checks.check_client_limits()
     yield from checks.check_extension()
+    yield from checks.check_resources()
 
 
 async def _run_live_checks(loaded: "LoadedSettings | None") -> list[Finding]:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from email.message import Message
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
@@ -291,22 +291,34 @@ async def check_servers(loaded: "LoadedSettings | None") -> list[Finding]:
     return [*_roster_findings(roster), *found, *_name_findings(loaded, roster, listed)]
 
 
+def check_resources() -> Iterator[Finding]:
+    """The functions that the running gateway could not offer as resources or prompts, and what ours hide."""
+    for problem in _ask_gateway("/api/resources").get("problems", ()):
+        yield warn("resources", problem, "give one of them another URI or name")
+
+
 def _check_browsers() -> Iterator[Finding]:
     """The browsers that the running gateway knows; nothing if no gateway runs."""
-    from afoot.cli.client import CliError, GatewayClient
     from afoot.cli.commands.browser import USER_SCRIPTS_STEP
 
-    known = running_gateway()
-    try:
-        found = {"browsers": []} if known is None else GatewayClient(known.mcp, known.token).get("/api/tabs")
-    except CliError:
-        return  # check_port reports it
-    for one in found["browsers"]:
+    found = _ask_gateway("/api/tabs")
+    for one in found.get("browsers", ()):
         name, how = f"browser {one['name']}", f"{one['state']}, {one['tabs']} tabs"
         if one["state"] == "connected" and found["plugins"] and not one["user_scripts"]:
             yield warn(name, f"{how}; plugins cannot run there", USER_SCRIPTS_STEP)
         else:
             yield ok(name, how)
+
+
+def _ask_gateway(path: str) -> dict[str, Any]:
+    """The answer of the running gateway; empty if none answers, which `check_port` reports."""
+    from afoot.cli.client import CliError, GatewayClient
+
+    known = running_gateway()
+    try:
+        return {} if known is None else GatewayClient(known.mcp, known.token).get(path)
+    except CliError:
+        return {}
 
 
 def _package_metadata() -> Message:

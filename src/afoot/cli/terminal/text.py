@@ -207,7 +207,7 @@ def result_texts(result: Result) -> Iterator[str]:
     """The texts of a result; a block that is no text is named in brackets."""
     blocks: list[dict[str, Any]] = json.loads(bytes(result.content) or b"[]")
     for block in blocks:
-        yield _content_text(block)
+        yield content_text(block)
     if not blocks and result.structured:
         yield compact_json(result.structured)
 
@@ -278,7 +278,8 @@ def _result_in_one_line(result: Result) -> str:
     return " ".join(" ".join(result_texts(result)).split())
 
 
-def _content_text(block: dict[str, Any]) -> str:
+def content_text(block: dict[str, Any]) -> str:
+    """The text of a content block; one that is no text is named in brackets."""
     kind = block.get("type")
     if kind == "text":
         return clean(str(block.get("text", "")), keep="\n\t")

@@ -199,6 +199,13 @@ class Context:
         """Write a line for the history and for callers that read logs; it touches no clock."""
         log_line(self, text, level, "")
 
+    def resource_changed(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource of this gateway's functions that it has changed."""
+        if get_ident() == self._thread:
+            self._run.resource_changed(uri)
+        else:
+            self._queue.put(self, self._run.resource_changed, uri)
+
     def checkpoint(self, value: Any) -> None:
         """Save a value for the attempt after a crash; raises ToolError.internal if it has no JSON form."""
         self._send_content(Report(checkpoint=json_of(value)))
@@ -556,10 +563,12 @@ def answer_roots(answer: Answer) -> list[Any]:
 
 
 def result_value(result: Result) -> Any:
-    """The value of a tool's result: its structured content, or its text where it has none."""
-    if result.structured:
-        return msgspec.json.decode(bytes(result.structured))
-    return "".join(str(item.get("text", "")) for item in msgspec.json.decode(bytes(result.content)))
+    """The value of a tool's result: its structured content, or its text where that says nothing else."""
+    text = "".join(str(item.get("text", "")) for item in msgspec.json.decode(bytes(result.content)))
+    if not result.structured:
+        return text
+    structured = msgspec.json.decode(bytes(result.structured))
+    return text if structured == {"result": text} else structured
 
 
 @lru_cache(maxsize=256)

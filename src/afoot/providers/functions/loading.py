@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from afoot.errors import BadTool, CallerError
 from afoot.providers.functions.app import App
-from afoot.providers.functions.tool import FunctionTool
 from afoot.providers.isolation.tool import FILE_MODULE_PREFIX
+from afoot.providers.offers.offer import declared_tools
 
 SDK_MODULE: Final = "mcp.server.lowlevel.server"
 # The attribute in which a high-level server keeps the low-level one: `mcp`, `fastmcp`.
@@ -39,10 +39,10 @@ class Loaded(Struct, frozen=True):
 
 
 def tools_in(module: ModuleType) -> list[Callable[..., Any]]:
-    """The tools of a module, in the order in which it names them; imported ones count, too."""
+    """The tools, resources and prompts of a module, in its order; imported ones count, too."""
     found: dict[int, Callable[..., Any]] = {}
     for value in vars(module).values():
-        if isinstance(getattr(value, "__afoot_tool__", None), FunctionTool):
+        if declared_tools(value):
             found.setdefault(id(value), value)
     return list(found.values())
 
@@ -60,10 +60,11 @@ def app_in(module: ModuleType) -> App | None:
 def load_function(function: Callable[..., Any]) -> Loaded:
     """A function that is offered by itself, and the app of its module; raises CallerError as `app_in`."""
     module = sys.modules.get(getattr(function, "__module__", ""))
-    tool = getattr(function, "__afoot_tool__", None)
-    if isinstance(tool, FunctionTool) and tool.app is None and module is not None:
-        tool.app = app_in(module)
-    return Loaded([function], tool.app if isinstance(tool, FunctionTool) else None)
+    declared = declared_tools(function)
+    for tool in declared:
+        if tool.app is None and module is not None:
+            tool.app = app_in(module)
+    return Loaded([function], declared[0].app if declared else None)
 
 
 def low_level_server(value: object) -> Any:
@@ -171,9 +172,9 @@ def offers_of(module: ModuleType, name: str) -> Loaded:
         raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool, or make an MCP server")
     app = app_in(module)
     for function in tools if app is not None else ():
-        tool: FunctionTool = getattr(function, "__afoot_tool__")  # noqa: B009
-        tool.app = app
-        tool.home = module.__name__
+        for tool in declared_tools(function):
+            tool.app = app
+            tool.home = module.__name__
     return Loaded(tools, app, servers)
 
 

@@ -60,10 +60,10 @@ class FunctionSettings(Struct, frozen=True):
     effective_settings: EffectiveSettings = EffectiveSettings()
 
 
-_Check = tuple[str, Callable[[Any], bool]]  # the allowed values in words, and the test of a value
+Check = tuple[str, Callable[[Any], bool]]  # the allowed values in words, and the test of a value
 
 
-def _one_of(*words: str) -> _Check:
+def _one_of(*words: str) -> Check:
     listed = ", ".join(f'"{word}"' for word in words if word)
     return f"one of {listed}", lambda value: value in words
 
@@ -76,10 +76,10 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and _is_number(value)
 
 
-_TEXT: Final[_Check] = "text", lambda value: value is None or isinstance(value, str)
-_FLAG: Final[_Check] = "True or False", lambda value: isinstance(value, bool)
-_TABLE: Final[_Check] = "a dict", lambda value: isinstance(value, Mapping)
-_WORDS: Final[_Check] = (
+TEXT: Final[Check] = "text", lambda value: value is None or isinstance(value, str)
+_FLAG: Final[Check] = "True or False", lambda value: isinstance(value, bool)
+_TABLE: Final[Check] = "a dict", lambda value: isinstance(value, Mapping)
+_WORDS: Final[Check] = (
     "a list of texts",
     lambda value: (
         isinstance(value, Sequence)
@@ -87,17 +87,17 @@ _WORDS: Final[_Check] = (
         and all(isinstance(one, str) and one and not any(map(str.isspace, one)) for one in value)
     ),
 )
-_COUNT: Final[_Check] = "a whole number, 0 or more", _is_whole
-_LIMIT: Final[_Check] = "a whole number (0 is no limit)", lambda value: _is_whole(value) or value == math.inf
+COUNT: Final[Check] = "a whole number, 0 or more", _is_whole
+_LIMIT: Final[Check] = "a whole number (0 is no limit)", lambda value: _is_whole(value) or value == math.inf
 # By option; an empty word stands for one that is left out.
-_CHECKS: Final[dict[str, _Check]] = {
-    **dict.fromkeys(("name", "title", "description", "icon"), _TEXT),
+CHECKS: Final[dict[str, Check]] = {
+    **dict.fromkeys(("name", "title", "description", "icon"), TEXT),
     "idle": (
         "a number of seconds above 0, or None for no limit",
         lambda value: value is None or (_is_number(value) and value > 0),
     ),
     "ceiling": ("a number of seconds above 0", lambda value: _is_number(value) and 0 < value < math.inf),
-    **dict.fromkeys(("concurrency", "queue"), _COUNT),
+    **dict.fromkeys(("concurrency", "queue"), COUNT),
     "approval": _one_of("", "auto", "ask", "off"),
     **dict.fromkeys(("read_only", "destructive", "idempotent", "open_world"), _FLAG),
     **dict.fromkeys(("own_loop", "isolate", "cpu_bound"), _FLAG),
@@ -113,15 +113,15 @@ _CHECKS: Final[dict[str, _Check]] = {
 }
 
 
-def find_mistake(options: Mapping[str, object]) -> str:
+def find_mistake(options: Mapping[str, object], checks: Mapping[str, Check] = CHECKS) -> str:
     """The first mistake in the options, or "". A misspelt option must not silently switch off an approval."""
     for key, value in options.items():
-        if key not in _CHECKS:
-            near = get_close_matches(key, _CHECKS, n=1)
+        if key not in checks:
+            near = get_close_matches(key, checks, n=1)
             return f"unknown option {key!r}; " + (
-                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_CHECKS)}"
+                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(checks)}"
             )
-        allowed, fits = _CHECKS[key]
+        allowed, fits = checks[key]
         if not fits(value):
             return f"{key} must be {allowed}, not {value!r}"
     return ""

@@ -1,17 +1,17 @@
 """`ResultEncoder`: the output schema of a function by its return annotation, and its values as results.
 
-A return annotation of `str`, `None`, `Any` or content gives no output schema, as such a result is for
-reading. Nor does a container of anything (`list`, `dict[str, Any]`), as content may be in it. All others do,
-and every result meets the schema (F7): clients throw away a result that does not. A value that is no JSON
-object is wrapped as `{"result": value}`, in the schema and in the result, because structured content had to
-be an object before MCP 2026-07-28.
+A return annotation of `None`, `Any` or content gives no output schema, as such a result is for reading. Nor
+does a container of anything (`list`, `dict[str, Any]`), as content may be in it, nor the text of a generator,
+which may give partial results alone. All others do, `str` among them, and every result meets the schema (F7):
+clients throw away a result that does not. A value that is no JSON object is wrapped as `{"result": value}`,
+in the schema and in the result, because structured content had to be an object before MCP 2026-07-28.
 """
 
 import collections.abc as abc
 import types
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Protocol, Union, get_args, get_origin
 
 from msgspec import Raw
 from pydantic import TypeAdapter, ValidationError
@@ -30,15 +30,15 @@ from afoot.providers.content import (
     content_of,
     is_content,
     json_of,
-    text_content,
     unencodable,
+    without_surrogates,
 )
 from afoot.providers.functions import schema as schemas
 
 NO_ANNOTATION: Final = object()
 _GENERATOR_TYPES = {abc.Generator, abc.AsyncGenerator, abc.Iterator, abc.AsyncIterator, abc.AsyncIterable}
 _AWAITABLE_TYPES = {abc.Awaitable, abc.Coroutine}
-_TEXT_TYPES = {str, bytes, type(None), None, Any, object, NO_ANNOTATION}
+_UNPROMISED_TYPES = {bytes, type(None), None, Any, object, NO_ANNOTATION}
 _CONTENT_TYPES = (Content, ToolResult, Partial)
 _ANY_TYPES = {Any, object}
 _CONTAINER_TYPES = {
@@ -48,13 +48,24 @@ _CONTAINER_TYPES = {
 _CHECKED_TYPES = (Result, ToolResult, Content, list, tuple)
 
 
+class ValueEncoder(Protocol):
+    """Encodes the values of a function. `schema` is None if text has no other form than itself."""
+
+    @property
+    def schema(self) -> schemas.Schema | None: ...
+
+    def encode(self, value: Any) -> Result: ...
+
+
 class ResultEncoder:
     """Encodes the values of one function. `schema` is None where its annotation promises nothing."""
 
-    __slots__ = ("_adapter", "_is_wrapped", "schema")
+    __slots__ = ("_adapter", "_is_text", "_is_wrapped", "schema")
 
     def __init__(self, annotation: Any = NO_ANNOTATION, is_generator: bool = False) -> None:
-        adapter = _adapter_or_none(_value_type(annotation, is_generator))
+        value_type = _value_type(annotation, is_generator)
+        self._is_text = value_type is str and not is_generator
+        adapter = _adapter_or_none(value_type, is_generator)
         inner = None if adapter is None else _schema_or_none(adapter)
         self._adapter: TypeAdapter[Any] | None = None if inner is None else adapter
         self._is_wrapped: bool = inner is not None and not schemas.is_object(inner)
@@ -64,6 +75,9 @@ class ResultEncoder:
 
     def encode(self, value: Any) -> Result:
         """The result; raises ToolError.internal if the value does not fit its annotation or has no JSON."""
+        if self._is_text and type(value) is str:  # the commonest result
+            text = _encode_text(value)
+            return Result(Raw(b'[{"type":"text","text":' + text + b"}]"), Raw(b'{"result":' + text + b"}"))
         if isinstance(value, _CHECKED_TYPES):
             if isinstance(value, ToolResult):
                 return self._encode_tool_result(value)
@@ -77,7 +91,7 @@ class ResultEncoder:
             return Result(content_of(value))
         json = self._to_json(value)
         return Result(
-            _text_content(value if type(value) is str else bytes(json).decode()),
+            content_of(None) if value is None else _text_content(_as_text(value, json)),
             self._structured_content(json),
         )
 
@@ -124,12 +138,20 @@ class ResultEncoder:
         return Raw(b'{"result":' + bytes(json) + b"}") if wrap else json
 
 
+def _as_text(value: Any, json: Raw) -> str:
+    return value if type(value) is str else bytes(json).decode()
+
+
 def _text_content(text: str) -> Raw:
-    """`text_content` without its checks for the common case, because every result passes through it."""
+    return Raw(b'[{"type":"text","text":' + _encode_text(text) + b"}]")
+
+
+def _encode_text(text: str) -> bytes:
+    """Text as JSON, without a check in the common case, because every result passes through here."""
     try:
-        return Raw(b'[{"type":"text","text":' + encode_sized(text, len(text)) + b"}]")
+        return encode_sized(text, len(text))
     except UnicodeEncodeError:
-        return text_content(text)
+        return encode_sized(without_surrogates(text), len(text))
 
 
 def _value_type(annotation: Any, is_generator: bool) -> Any:
@@ -150,9 +172,10 @@ def _union_members(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if is_union else (annotation if annotation is not None else type(None),)
 
 
-def _adapter_or_none(annotation: Any) -> TypeAdapter[Any] | None:
+def _adapter_or_none(annotation: Any, is_generator: bool) -> TypeAdapter[Any] | None:
     options = [_without_annotated(option) for option in _union_members(annotation)]
-    if all(option in _TEXT_TYPES for option in options) or any(map(_is_open_container, options)):
+    unpromised = _UNPROMISED_TYPES | {str} if is_generator else _UNPROMISED_TYPES
+    if all(option in unpromised for option in options) or any(map(_is_open_container, options)):
         return None
     if _mentions_content(annotation):
         return None

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from afoot.core.encoding import encode_sized
 from afoot.core.facts import Result
+from afoot.core.names import titled
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import BadTool, ToolError, UnknownName
 from afoot.providers.functions import output_capture
@@ -30,7 +31,7 @@ from afoot.providers.functions.dependencies import BadDependency, type_hints
 from afoot.providers.functions.loop_queue import LoopQueue
 from afoot.providers.functions.options import FunctionSettings, ToolOptions, find_mistake
 from afoot.providers.functions.progress import bars
-from afoot.providers.functions.results import NO_ANNOTATION, ResultEncoder
+from afoot.providers.functions.results import NO_ANNOTATION, ResultEncoder, ValueEncoder
 from afoot.providers.functions.signature import Signature, parse_docstring
 from afoot.providers.functions.threads import LoopThread, ToolThreads, collect_async
 from afoot.providers.functions.watchdog import Watchdog
@@ -39,7 +40,7 @@ from afoot.providers.isolation.pool import ChildPool
 from afoot.providers.isolation.tool import DEFAULT_CONCURRENCY, IsolatedTool, make_isolated_tool
 
 _log = logging.getLogger("afoot.providers")
-_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _HINT_NAMES: Final = {
     "read_only": "readOnlyHint",
     "destructive": "destructiveHint",
@@ -77,21 +78,29 @@ class FunctionTool:
     """A function with its options. Its annotations are read when needed, as they may name later classes."""
 
     def __init__(
-        self, function: Callable[..., Any], options: ToolOptions, overrides: Overrides | None = None
+        self,
+        function: Callable[..., Any],
+        options: ToolOptions,
+        overrides: Overrides | None = None,
+        encoder: ValueEncoder | None = None,
     ) -> None:
-        """`overrides`: functions that run in the place of its dependencies, for tests."""
+        """`overrides`: functions that run in the place of its dependencies, for tests.
+
+        `encoder`: of its values, if these are not results of a tool.
+        """
         self._overrides = overrides
         self.app: App | None = None  # of the target that offers it; `loading` sets both
         self.home = ""  # the module of that target, if it has an app
         self.function = function
+        self.encoder = encoder
         self.options = options
         self.name = options.get("name") or getattr(function, "__name__", type(function).__name__)
         self.own_loop = options.get("own_loop", False)
         self.is_generator = inspect.isasyncgenfunction(function)
         self.is_async = self.is_generator or inspect.iscoroutinefunction(function)
         if wrong := find_mistake(options):
-            raise BadTool(f"tool {self.name} ({self.location}): {wrong}")
-        if not _TOOL_NAME.fullmatch(self.name):
+            raise BadTool(f"{titled(self.name)} ({self.location}): {wrong}")
+        if encoder is None and not TOOL_NAME.fullmatch(self.name):
             raise BadTool(
                 f"{self.location}: {self.name!r} is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -"
             )
@@ -109,13 +118,27 @@ class FunctionTool:
             doc = parse_docstring(self.function.__doc__)
             return Signature(self.function, doc, self.options.get("input_schema"), self._overrides)
         except TypeError as error:
-            raise BadTool(f"tool {self.name} ({self.location}): {error}") from error
+            raise BadTool(f"{titled(self.name)} ({self.location}): {error}") from error
 
     @cached_property
-    def result_encoder(self) -> ResultEncoder:
+    def result_encoder(self) -> ValueEncoder:
         """The encoder of its values. Use `signature` first: it explains errors of annotations."""
-        annotation = type_hints(self.function).get("return", NO_ANNOTATION)
-        return ResultEncoder(annotation, self.is_generator or inspect.isgeneratorfunction(self.function))
+        return self.encoder or ResultEncoder(self.return_annotation, self.is_generator_function)
+
+    @property
+    def return_annotation(self) -> Any:
+        """The annotation of its result."""
+        return type_hints(self.function).get("return", NO_ANNOTATION)
+
+    @property
+    def is_generator_function(self) -> bool:
+        """Whether it yields, on a loop or in a thread."""
+        return bool(self.is_generator or inspect.isgeneratorfunction(self.function))
+
+    @property
+    def description(self) -> str:
+        """The description that its author gave, or that of its docstring."""
+        return self.options.get("description") or parse_docstring(self.function.__doc__).description
 
     @cached_property
     def loop_thread(self) -> LoopThread:
@@ -125,12 +148,11 @@ class FunctionTool:
     def definition(self) -> dict[str, Any]:
         """The tool as a model sees it."""
         options: Mapping[str, Any] = self.options
-        description = options.get("description") or parse_docstring(self.function.__doc__).description
         hints = {wire: options[key] for key, wire in _HINT_NAMES.items() if key in options}
         parts = {
             "name": self.name,
             "title": options.get("title"),
-            "description": description,
+            "description": self.description,
             "inputSchema": self.signature.schema,
             "outputSchema": self.result_encoder.schema,
             "annotations": hints,
@@ -173,7 +195,7 @@ class FunctionProvider:
 
     def __init__(
         self,
-        functions: Iterable[Callable[..., Any]],
+        functions: Iterable[Callable[..., Any] | FunctionTool],
         name: str = "local",
         settings: FunctionSettings = FunctionSettings(),  # noqa: B008
         watchdog: Watchdog | None = None,
@@ -189,10 +211,13 @@ class FunctionProvider:
         self._lifespans: dict[str, OpenLifespan] = {}  # by tool
         self._broken: dict[str, BadTool] = {}  # left out: somebody may call them all the same
         for function in functions:
-            declared = getattr(function, "__afoot_tool__", None) or FunctionTool(function, {})
+            if isinstance(function, FunctionTool):
+                declared = function
+            else:
+                declared = getattr(function, "__afoot_tool__", None) or FunctionTool(function, {})
             if overrides:
                 app = declared.app
-                declared = FunctionTool(declared.function, declared.options, overrides)
+                declared = FunctionTool(declared.function, declared.options, overrides, declared.encoder)
                 declared.app = app
             self._add_function(declared)
         self._pool = pool or ChildPool(settings.isolation)

@@ -34,6 +34,7 @@ from afoot.providers.isolation.frames import (
     ProgressReading,
     RemoteError,
     RequestReply,
+    ResourceChanged,
     ResourceLimits,
     RunCall,
     SignalChild,
@@ -217,6 +218,8 @@ class IsolatedCall:
                 self._run.content(report)
             case Heartbeat():
                 self._run.alive()
+            case ResourceChanged(uri=uri):
+                self._run.resource_changed(uri)
             case LogMessage(text=text, level=level, logger=logger):
                 self._run.log(text, level, logger)
             case OutputLines(stream=stream, lines=written):

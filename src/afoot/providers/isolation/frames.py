@@ -103,6 +103,12 @@ class Heartbeat(IpcMessage, frozen=True, tag="alive"):
     """The call lives, without having advanced."""
 
 
+class ResourceChanged(IpcMessage, frozen=True, tag="changed"):
+    """A resource of the gateway has changed."""
+
+    uri: str
+
+
 class LogMessage(IpcMessage, frozen=True, tag="line"):
     """A line for the call's history."""
 
@@ -254,6 +260,7 @@ FromChild = (
     | ProgressReading
     | ContentReport
     | Heartbeat
+    | ResourceChanged
     | LogMessage
     | AskQuestion
     | InvokeTool

@@ -24,6 +24,7 @@ from afoot.providers.isolation.frames import (
     ProgressReading,
     RemoteError,
     RequestReply,
+    ResourceChanged,
     RunCall,
     WithdrawRequest,
     encode_frame,
@@ -148,6 +149,9 @@ class RemoteRun:
 
     def holds_loop(self) -> None:
         """Does nothing: the loop here is the child's own."""
+
+    def resource_changed(self, uri: str) -> None:
+        self._send(ResourceChanged(uri))
 
     def spent(self, cpu_s: float) -> None:
         """Does nothing: the fork server measures the processor time."""

@@ -67,6 +67,7 @@ from afoot.providers.isolation.usage import (
     process_cpu_s,
     set_rlimits,
 )
+from afoot.providers.offers.offer import is_tool
 
 NO_ISOLATION: Final = IsolationSettings(enabled=False)
 _MAX_TRACE: Final = 64_000  # characters, more than are kept: the gateway cuts again after it removed secrets
@@ -292,6 +293,7 @@ def _load_tools(source: ToolSource) -> tuple[Loaded, str]:
         pool.is_loading = False
         bars.patch()
         loaded = offers_of(module, source.file or source.module)
+        loaded = Loaded(list(filter(is_tool, loaded.tools)), loaded.app)
         for function in loaded.tools:
             found: FunctionTool = getattr(function, "__afoot_tool__")  # noqa: B009
             found.own_loop = found.is_async  # the loop of this process only carries messages

@@ -158,7 +158,9 @@ async def rerun(request: ApiRequest) -> None:
     before = (await call_in_path(request)).call
     arguments = before.opened.arguments if want.arguments is UNSET else want.arguments
     _check_secrets_given(before.opened.arguments, arguments)
-    start = StartRequest(gateway.engine.catalog.find_again(before.opened), arguments or Raw(b"{}"))
+    offer = gateway.own_offers.called(before.opened.tool)
+    name = offer[1].name if offer is not None else gateway.engine.catalog.find_again(before.opened)
+    start = StartRequest(name, arguments or Raw(b"{}"))
     check_start(start, bytes(arguments or b"{}"), gateway.settings.max_arguments_bytes)
     live = gateway.engine.submit(
         Submission(
@@ -167,6 +169,7 @@ async def rerun(request: ApiRequest) -> None:
             request.principal.caller,
             rerun_of=before.id,
             origin=request.origin,
+            offer=offer,
         )
     )
     await gateway.wait_until_recorded()  # an acknowledged call is not lost (H1)

@@ -21,6 +21,7 @@ from afoot.serve.api import (
     event_feed,
     history,
     questions,
+    resources,
     servers,
     sessions,
     tools,
@@ -101,7 +102,7 @@ async def health(request: ApiRequest) -> None:
         "tools that did not stop": engine.ran_past_grace,
         "calls over quota": engine.quota_refusals.total(),
     }
-    problems, browser = gateway.problems, gateway.browser
+    problems, browser = [*gateway.problems, *gateway.resource_catalog.problems()], gateway.browser
     if browser is not None:
         counted |= {f"browser: {what}": times for what, times in browser.counted.items()}
         problems = [*problems, *browser.problems, *filter(None, [browser.connection_error()])]
@@ -156,6 +157,10 @@ ROUTES = (
     Route("DELETE", "/api/allow/{id}", allowlist.revoke, allowlist.AllowEntryView),
     Route("GET", "/api/tools", tools.index, tools.ToolList, scope=(CALL, WATCH)),
     Route("GET", "/api/tools/{name}", tools.show, tools.ToolView, scope=(CALL, WATCH)),
+    Route("GET", "/api/resources", resources.index, resources.ResourceList, scope=(CALL, WATCH)),
+    Route("POST", "/api/resources/read", resources.read, dict, resources.ReadRequest, scope=(CALL,)),
+    Route("GET", "/api/prompts", resources.index_prompts, resources.PromptList, scope=(CALL, WATCH)),
+    Route("POST", "/api/prompts/get", resources.get_prompt, dict, resources.GetPromptRequest, scope=(CALL,)),
     Route("GET", "/api/servers", servers.index, servers.ServerList),
     Route("POST", "/api/servers", servers.add, servers.ServerView, servers.NewServer, status=201),
     Route("GET", "/api/servers/{name}/logs", servers.logs, servers.ServerLogs, query=("limit",)),

@@ -1,9 +1,9 @@
 """`CallRequest` is one request that follows one call until its last frame, in any era, on any transport.
 
-A request comes to its call in one of five ways, and each has a constructor: it opens the call, it retries a
-round that asked something, it joins a call that another request opened, it resumes a stream that broke, or
-it waits for a call that was handed over. How the caller is asked, and what its leaving means, is up to its
-`Era`; where the frames go, to its `ResponseStream`.
+A request comes to its call in one of five ways, and each has a constructor: it opens the call (of a tool, or
+of a resource or prompt of our own), it retries a round that asked something, it joins a call that another
+request opened, it resumes a stream that broke, or it waits for a call that was handed over. How the caller is
+asked, and what its leaving means, is up to its `Era`; where the frames go, to its `ResponseStream`.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from afoot.core.facts import (
     Started,
 )
 from afoot.core.notices import answer_place, lifecycle_stages, notice, within_stage
-from afoot.core.ports import TimerHandle, Tool
+from afoot.core.ports import Provider, TimerHandle, Tool
 from afoot.engine.approval import without_haste
 from afoot.engine.child_calls import MAX_CHANGES_AT_ONCE
 from afoot.engine.engine import Submission
@@ -47,6 +47,7 @@ from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream, record_requ
 from afoot.serve.shared import GatewayState
 from afoot.serve.unread import LARGE_RESULT_BYTES
 from afoot.wire import handles as wire_handles
+from afoot.wire import resources as wire_resources
 from afoot.wire import results
 from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
 from afoot.wire.results import ErrorMeta, FrameMeta, ProgressMeta, ResultMeta, ToolCall
@@ -81,6 +82,10 @@ class Era(Protocol):
 
     def defer_large_result(self, request: "CallRequest") -> bytes:
         """Return the last frame in place of a result that is too large for the stream."""
+        ...
+
+    def may_hand_over(self, request: "CallRequest") -> bool:
+        """Return whether a request can end before its call, for a caller that cannot wait longer."""
         ...
 
     def hand_over(self, request: "CallRequest") -> bytes:
@@ -211,6 +216,35 @@ class CallRequest:
             request.round = request.requests.round
         else:
             request.requests = request.live.caller_requests = CallerRequests(can_ask, opened_by, 1)
+        return request
+
+    @classmethod
+    def opening_lookup(
+        cls,
+        gateway: GatewayState,
+        tool_call: ToolCall,
+        caller: str,
+        stream: ResponseStream,
+        era: Era,
+        offer: tuple[Provider, Tool],
+    ) -> Self:
+        """Open the call that reads a resource of ours, or fills in a prompt of ours; raises Fault (F3)."""
+        request = cls(gateway, tool_call, caller, stream, era)
+        if len(tool_call.arguments) > gateway.settings.max_arguments_bytes:
+            raise gateway.arguments_too_large()
+        can_ask = tool_call.capabilities.can("form")
+        budget = tool_call.budget
+        submission = Submission(
+            tool_call.name, tool_call.arguments, caller, budget.idle_s, budget.left_s,
+            can_ask=can_ask, trace=tool_call.trace, offer=offer,
+            origin=stream.origin.of_client(tool_call.client, tool_call.client_version),
+        )  # fmt: skip
+        try:
+            request.live = gateway.engine.submit(submission)
+        except CallerError as error:
+            raise gateway.refusal(error) from None
+        opened_by = tool_call.id, era.version, tool_call.token
+        request.requests = request.live.caller_requests = CallerRequests(can_ask, opened_by, 1)
         return request
 
     @classmethod
@@ -438,6 +472,8 @@ class CallRequest:
 
     def _choose_task(self, tool: Tool | None) -> None:
         """Decide whether this request ends with a task, soon or late; raises Fault."""
+        if self.tool_call.is_lookup:  # only calls of tools can be tasks
+            return
         is_modern = self.era.modern
         self.as_task = tasks.runs_as_task(self.gateway, self.tool_call, tool, modern=is_modern)
         self.may_become_task = is_modern and tasks.may_become_task(self.gateway, self.tool_call, tool)
@@ -502,7 +538,8 @@ class CallRequest:
         self._is_past_first_moment = True
         self.stream.watch(self.wakeup.set)
         share_s = 0.0 if self.as_task else handles.TIMEOUT_SHARE * self._client_timeout()
-        self._due = min(self._due, self._begun + share_s)
+        if self.era.may_hand_over(self):
+            self._due = min(self._due, self._begun + share_s)
         if self.may_become_task and self._after is None:
             self._due = min(self._due, self.live.call.opened.at + self.gateway.settings.task_after_s)
         self._arm_timer()
@@ -701,7 +738,7 @@ class CallRequest:
             self._add_progress(told, results.frame_meta(told, live.call, False), frames)
         elif results.is_log_wanted(self.tool_call.level, "warning"):
             frames.append(results.log_notification(Logged(now, str(told.message), "warning", "afoot")))
-        is_known = self.waits or self.as_task or self.requests.told_place
+        is_known = self.waits or self.as_task or self.requests.told_place or self.tool_call.is_lookup
         self.requests.told_place = True
         if is_known or self._client_timeout() == inf:
             return None
@@ -726,23 +763,39 @@ class CallRequest:
         return True
 
     def _last_frame(self, end: Finished, streamed: bool) -> bytes:
-        """Return the result; one that is too large for the stream is fetched by another request."""
+        """Return the result; one that is too large for the stream is fetched by another request.
+
+        Raises Fault for a lookup that failed before anything was streamed.
+        """
         live = self.live
         era = self.era
         info = self.gateway.info if era.modern else NOTHING
-        last = results.call_result(
-            self.tool_call,
-            live.call,
-            end,
-            modern=info,
-            unrecorded=live.unrecorded,
-            structures_errors=end.failure is not None and self._takes_structured_errors(),
-        )
+        if self.tool_call.is_lookup:
+            last = self._lookup_frame(end, info, streamed)
+        else:
+            last = results.call_result(
+                self.tool_call,
+                live.call,
+                end,
+                modern=info,
+                unrecorded=live.unrecorded,
+                structures_errors=end.failure is not None and self._takes_structured_errors(),
+            )
         if len(last) > EVENT_MAX_BYTES and streamed and era.capped:
             return era.defer_large_result(self)
         if live.call.released is None:
             self.requests.left(self.round)
         return last
+
+    def _lookup_frame(self, end: Finished, info: Raw, streamed: bool) -> bytes:
+        """Return the contents of a resource, the messages of a prompt, or the error; raises Fault."""
+        call, tool_call = self.live.call, self.tool_call
+        if end.failure is None:
+            return wire_resources.own_result(tool_call, call, end, info, unrecorded=self.live.unrecorded)
+        fault = wire_resources.own_failure(tool_call.method, call, end.failure, modern=self.era.modern)
+        if not streamed:
+            raise fault
+        return results.error_response(fault, tool_call.id)
 
     def _takes_structured_errors(self) -> bool:
         """Return whether the caller takes errors of ours as structured content.

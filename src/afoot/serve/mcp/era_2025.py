@@ -30,7 +30,7 @@ from afoot.serve.resources import ChangeListener
 from afoot.serve.shared import GatewayState
 from afoot.wire import framing, mcp_2025, resources, results
 from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Envelope, Fault, Id
-from afoot.wire.resources import LOOKUPS
+from afoot.wire.resources import LOOKUPS, Lookup
 from afoot.wire.results import Capabilities
 from afoot.wire.sealed import ResumePosition, SessionTicket
 from afoot.wire.tasks import CAPABILITY, METHODS_2025
@@ -258,6 +258,10 @@ class Era2025:
         """Fail: in this era a large result goes as one event."""
         raise AssertionError("a handshake-era stream is not capped")
 
+    def may_hand_over(self, request: CallRequest) -> bool:
+        """Whether it can: a lookup has no handle."""
+        return not request.tool_call.is_lookup
+
     def hand_over(self, request: CallRequest) -> bytes:
         """End with a handle; a request that waits for the call is asked again what it asks."""
         request.detach()
@@ -361,11 +365,28 @@ class Era2025:
         self._pending.check_is_free(request_id)
         if message.method in LOOKUPS:
             lookup = resources.read_lookup(message, self.caller, self.capabilities)
+            if await self._is_own_lookup(message, lookup, stream):
+                return
             work = answer_lookup_2025(self._gateway, lookup, partial(self._lookup_questions.ask, stream))
         else:
             work = self._subscribe(request_id, str(message.method), resources.read_uri(message))
         with self._pending.without_call(request_id) as wakeup:
             await serve_lookup(self._gateway, request_id, self.caller, stream, wakeup, work)
+
+    async def _is_own_lookup(self, message: Envelope, lookup: Lookup, stream: ResponseStream) -> bool:
+        """Serve a lookup of a function of ours as a call; False if it is none. Raises Fault."""
+        self._gateway.check_lookup_scopes(lookup, stream.origin)
+        own = self._gateway.own_offers.find(lookup)
+        if own is None:
+            return False
+        tool_call = mcp_2025.lookup_call(message, lookup, own.tool.name, own.arguments, self.level)
+        tool_call.client, tool_call.client_version = self.client, self.client_version
+        self._pending.drop_token_in_use(tool_call, self._tasks.tokens())
+        offer = own.provider, own.tool
+        await self.follow(
+            CallRequest.opening_lookup(self._gateway, tool_call, self.caller, stream, self, offer)
+        )
+        return True
 
     async def _subscribe(self, request_id: Id, method: str, uri: str) -> bytes:
         """Subscribe to a resource, or end that; raises Fault."""
@@ -397,7 +418,7 @@ class Era2025:
             return mcp_2025.result_response(request_id, tools=handles.tools_for_timeout(tools, limit_s))
         if method in RESOURCE_LISTS:
             mcp_2025.read_list(message)
-            return mcp_2025.result_response(request_id, **resource_list(self._gateway, method))
+            return mcp_2025.result_response(request_id, **resource_list(self._gateway, method, origin))
         raise Fault(METHOD_NOT_FOUND, f"unknown method {method!r}", status=200)
 
     def _initialize(self, request_id: Id, message: Envelope) -> bytes:

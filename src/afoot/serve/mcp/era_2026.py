@@ -86,11 +86,41 @@ class Era2026(Struct, eq=False):
                 request = await begin(gateway, tool_call, self._caller, stream, self, deadline=deadline)
             if wakeup.closed:  # a cancel that comes while the call is looked for counts (X1)
                 request.cancel("caller", CANCELLED)
-        pending.calls[request_id] = request
+        await self._follow(request)
+
+    async def _follow(self, request: CallRequest) -> None:
+        """Follow a call for one request, which can be cancelled meanwhile."""
+        request_id = request.tool_call.id
+        self._pending.calls[request_id] = request
         try:
             await request.follow()
         finally:
-            del pending.calls[request_id]
+            del self._pending.calls[request_id]
+
+    async def _look_up(
+        self, message: Envelope, stream: ResponseStream, headers: Mapping[str, str] | None
+    ) -> None:
+        """Serve a lookup: as a call, if it is of a function of ours, else at the server that has it."""
+        gateway, pending = self._pending.gateway, self._pending
+        lookup = read_lookup(message, mcp_2026.read_plain(message, headers), self._caller)
+        gateway.check_lookup_scopes(lookup, stream.origin)
+        own = gateway.own_offers.find(lookup)
+        if own is None:
+            with pending.without_call(lookup.id) as wakeup:
+                work = answer_lookup_2026(gateway, lookup)
+                await serve_lookup(gateway, lookup.id, self._caller, stream, wakeup, work)
+            return
+        tool_call = mcp_2026.lookup_call(message, lookup, own.tool.name, own.arguments)
+        pending.drop_token_in_use(tool_call)
+        if tool_call.state is None:
+            offer = own.provider, own.tool
+            request = CallRequest.opening_lookup(gateway, tool_call, self._caller, stream, self, offer)
+        else:
+            with pending.without_call(lookup.id) as wakeup:
+                request = await CallRequest.retrying(gateway, tool_call, self._caller, stream, self)
+            if wakeup.closed:
+                request.cancel("caller", CANCELLED)
+        await self._follow(request)
 
     async def request(
         self, message: Envelope, stream: ResponseStream, headers: Mapping[str, str] | None = None
@@ -109,10 +139,7 @@ class Era2026(Struct, eq=False):
             last = await tasks.answer_task_request(gateway, message, headers, caller)
             await finish_within_bound(stream, last, gateway.unread, caller)
         elif message.method in LOOKUPS:
-            lookup = read_lookup(message, mcp_2026.read_plain(message, headers), caller)
-            with self._pending.without_call(request_id) as wakeup:
-                work = answer_lookup_2026(gateway, lookup)
-                await serve_lookup(gateway, request_id, caller, stream, wakeup, work)
+            await self._look_up(message, stream, headers)
         else:
             mcp_2026.read_plain(message, headers)
             await gateway.wait_until_servers_ready()
@@ -156,6 +183,10 @@ class Era2026(Struct, eq=False):
         """End with a round without a question: the client retries, and is answered as plain JSON."""
         return self._round(request, [])
 
+    def may_hand_over(self, request: CallRequest) -> bool:
+        """Whether it can: a lookup has no handle, and ends with rounds alone."""
+        return not request.tool_call.is_lookup or request.round < MAX_ROUNDS
+
     def hand_over(self, request: CallRequest) -> bytes:
         """End with a task if the client takes one, which may come behind progress (H7).
 
@@ -164,6 +195,8 @@ class Era2026(Struct, eq=False):
         if request.as_task or request.may_become_task:
             request.detach()
             return tasks.created_result(self._pending.gateway, request.tool_call.id, request.live)
+        if request.tool_call.is_lookup:
+            return self._round(request, [])
         able = request.tool_call.capabilities
         takes_rounds = any(one is not None for one in (able.elicitation, able.sampling, able.roots))
         if takes_rounds and request.round < MAX_ROUNDS and not request.has_own_deadline:
@@ -234,7 +267,7 @@ def answer_list_request(gateway: GatewayState, message: Envelope, origin: CallOr
         tools = tools_for_caller(gateway, asked.meta, origin)
         cache = _cache_terms(gateway, PRIVATE_CACHE)
         return mcp_2026.complete_result(request_id, gateway.info, tools=tools, **cache)
-    listed = resource_list(gateway, method)
+    listed = resource_list(gateway, method, origin)
     return mcp_2026.complete_result(request_id, gateway.info, **listed, **_cache_terms(gateway, CACHE_FIELDS))
 
 
@@ -263,10 +296,16 @@ def tools_for_client(gateway: GatewayState, can: Capabilities, origin: CallOrigi
     ]
 
 
-def resource_list(gateway: GatewayState, method: str) -> dict[str, list[JsonObject]]:
-    """The prompts, resources or templates of all servers, in one page."""
+def resource_list(gateway: GatewayState, method: str, origin: CallOrigin) -> dict[str, list[JsonObject]]:
+    """The prompts, resources or templates of all servers; of ours, those for this caller (F1)."""
     make, key = RESOURCE_LISTS[method]
-    return {key: make(gateway.resource_catalog)}
+    hidden = gateway.own_offers.hidden_from(origin)
+    return {key: [item for item in make(gateway.resource_catalog) if listed_name(item) not in hidden]}
+
+
+def listed_name(item: JsonObject) -> object:
+    """The URI, the template or the name by which a list knows an item."""
+    return item.get("uri") or item.get("uriTemplate") or item.get("name")
 
 
 def listener_for(wanted: ListenFilter, wakeup: Wakeup) -> ChangeListener:

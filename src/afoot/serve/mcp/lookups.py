@@ -109,6 +109,12 @@ async def answer_lookup_2025(gateway: GatewayState, lookup: Lookup, ask: Ask) ->
     )
 
 
+async def fetch_lookup(gateway: GatewayState, lookup: Lookup) -> JsonObject:
+    """The result of a lookup for a caller that cannot be asked anything; raises Fault."""
+    search = _ServerSearch(gateway, lookup)
+    return (await search.fetch(await search.find(), {}, None))[1]
+
+
 class _ServerSearch:
     """One lookup at the servers that may know the answer, and the time that is left for it."""
 
@@ -140,7 +146,7 @@ class _ServerSearch:
             except Fault as fault:
                 if len(found) == 1 or not wire.is_unknown_resource(fault):
                     raise self._translate(fault, server.name) from None
-        raise self._translate(wire.unknown_resource(self._lookup.subject), "")
+        raise self._translate(self._gateway.resource_catalog.unknown(self._lookup.subject), "")
 
     def _translate(self, fault: Fault, server: str) -> Fault:
         uri = self._lookup.subject if self._lookup.method == "resources/read" else None

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from afoot.core.facts import Asked
+from afoot.core.names import lookup_method
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, StoreError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER, is_bridge
@@ -33,6 +34,7 @@ from afoot.wire.sealed import (
     unseal_session_ticket,
 )
 
+RESUMABLE = ("tools/call", "resources/read", "prompts/get")  # methods whose streams may go on after a break
 ENDED_FOLDER = "ended"  # in the state folder
 SESSION_MAX_AGE_S = 7 * 86_400.0  # how old a session may be that is known again
 SESSION_IDLE_S = 1800.0  # after which a session is forgotten; its ticket lets its client in again
@@ -194,7 +196,7 @@ class Sessions2025:
             assert isinstance(message.id, int | str)
             if not is_bridge(held.owner):  # behind a bridge is a pipe: it gets none
                 reply.unanswered_id = message.id
-            if message.method == "tools/call" and reply.unanswered_id is not None:
+            if message.method in RESUMABLE and reply.unanswered_id is not None:
                 stream = ResumableStream(self._gateway, reply, held.era.version)
             await self._serve_request(held.era, message, stream)
         finally:
@@ -340,6 +342,7 @@ async def resume_stream(gateway: GatewayState, era: Era2025, event_id: str, repl
     tool_call = ToolCall(
         position.request, live.call.opened.tool, live.arguments, position.token, era.level,
         era.capabilities, partial=position.partial, client=era.client,
+        method=lookup_method(live.call.opened.tool) or "tools/call",
     )  # fmt: skip
     stream = ResumableStream(gateway, reply, era.version)
     request = CallRequest.resuming(gateway, tool_call, era.caller, stream, era, live, position.seq)

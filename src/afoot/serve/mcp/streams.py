@@ -115,7 +115,7 @@ def record_request(
     params = tool_call.params or Raw(b"{}")
     record(
         "in",
-        json.encode({"jsonrpc": "2.0", "id": tool_call.id, "method": "tools/call", "params": params}),
+        json.encode({"jsonrpc": "2.0", "id": tool_call.id, "method": tool_call.method, "params": params}),
     )
     return RecordedStream(stream, record)
 

@@ -9,6 +9,8 @@ import { redactedPaths } from "./exact_json.js";
  * @param {Record<string, Json>} args
  */
 export function shellCommand(tool, args) {
+  const lookup = lookupCommand(tool, args);
+  if (lookup) return { line: lookup, variables: [] };
   const hidden = Object.keys(args).filter((name) => redactedPaths(args[name]).length && !name.includes("="));
   const plain = Object.entries(args).filter(([, value]) => !redactedPaths(value).length);
   const variables = hidden
@@ -19,6 +21,14 @@ export function shellCommand(tool, args) {
   const isOdd = [tool, ...words].some((word) => word.startsWith("-")); // after `--` it is not read as an option
   const parts = isOdd ? [given, "--", shellQuote(tool)] : [shellQuote(tool), given];
   return { line: ["afoot call", ...parts, ...words].join(" "), variables };
+}
+
+/** The command for a call that is no tool's: a read of a resource, or a prompt. @param {string} tool @param {Record<string, Json>} args */
+function lookupCommand(tool, args) {
+  if (tool.startsWith("resource ")) return `afoot read ${shellQuote(String(args.uri ?? ""))}`;
+  if (!tool.startsWith("prompt ")) return "";
+  const words = Object.entries(args).map(([key, value]) => shellQuote(`${key}=${value}`));
+  return ["afoot prompt", shellQuote(tool.slice("prompt ".length)), ...words].join(" ");
 }
 
 /** Escape every character that is not printable ASCII. @param {string} json */

@@ -145,8 +145,10 @@ function cancelForm(id, close) {
 
 /** A form with the arguments of a call, to run its tool again. @param {CallView} call */
 function rerunForm({ id, tool, outcome, arguments: value }) {
-  const { value: found, problem } = resource(() => `/api${toolPath(tool)}`);
-  const schema = () => (found() ? [found().inputSchema] : []);
+  const isLookup = /^(resource|prompt) /.test(tool); // its arguments are texts, and it has no tool
+  const { value: found, problem } = resource(() => (isLookup ? "" : `/api${toolPath(tool)}`));
+  const texts = Object.fromEntries(Object.keys(value ?? {}).map((key) => [key, { type: "string" }]));
+  const schema = () => (isLookup ? [{ type: "object", properties: texts }] : found() ? [found().inputSchema] : []);
   const hint = "A new call, linked to this one, and approved anew.";
   const how = { to: `/api${callPath(id)}/rerun`, title: "Run it again", label: "Run it again", hint };
   const make = (/** @type {Schema} */ one) =>
