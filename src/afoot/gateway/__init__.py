@@ -187,9 +187,9 @@ class Gateway:
         They stay over a `reload`. Raises CallerError if one of the names is taken; then none is added.
         """
         new = {tool_name(one): one for function in functions for one in load_function(function).tools}
-        taken = [name for name in new if name in map(tool_name, self._own_functions())]
+        taken = new.keys() & self._own_tool_names()
         if taken or len(new) < len(functions):
-            what = ", ".join(taken) or "two of these functions"
+            what = ", ".join(sorted(taken)) or "two of these functions"
             raise CallerError(
                 f"{what}: there is a tool of that name already; remove it first, or name it otherwise"
             )
@@ -207,11 +207,11 @@ class Gateway:
 
         A tool of a file is back after a `reload`.
         """
-        names = [tool_name(one) for one in self._own_functions()]
+        names = self._own_tool_names()
         if name not in names:
-            raise UnknownName("tool", name, names)
+            raise UnknownName("tool", name, sorted(names))
         self._added = {key: one for key, one in self._added.items() if key != name}
-        kept = [one for one in self._offers.functions if tool_name(one) != name]
+        kept = [one for one in self._offers.functions if not is_tool(one) or tool_name(one) != name]
         self._offers = replace(self._offers, functions=kept)
         self._offer()
 
@@ -431,6 +431,9 @@ class Gateway:
 
     def _own_functions(self) -> list[Callable[..., Any]]:
         return [*self._offers.functions, *self._added.values()]
+
+    def _own_tool_names(self) -> set[str]:
+        return {tool_name(one) for one in self._own_functions() if is_tool(one)}
 
     def _close_providers(self) -> None:
         for provider in self._providers:

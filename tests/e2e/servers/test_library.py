@@ -1,4 +1,7 @@
-"""One server of five tools, two resources and a prompt, and four clients in both eras: all see the same."""
+"""A library in two forms, and three clients in both eras: all see the same.
+
+`library_fastmcp.py` is a server of FastMCP, unchanged; `library_afoot.py` is its port.
+"""
 
 import asyncio
 import json
@@ -22,7 +25,7 @@ from tests.e2e.gateway_with_servers import ROOT, fronting
 from tests.e2e.npm import package
 
 FOLDER: Final = Path(__file__).parent
-FORMS: Final = {"fastmcp": FOLDER / "library_fastmcp.py"}
+FORMS: Final = {"fastmcp": FOLDER / "library_fastmcp.py", "afoot": FOLDER / "library_afoot.py"}
 CALLS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("add", {"a": 2, "b": 3}),
     ("find", {"title": "Emma"}),
