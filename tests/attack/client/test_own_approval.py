@@ -1,4 +1,4 @@
-"""A client with a token of its own tries to give the operator's yes to its own destructive call."""
+"""A client tries to get a yes to its destructive call: as the operator, or from one who does not see it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,3 +60,15 @@ def test_a_caller_who_may_answer_for_itself_alone_is_no_operator(by_caller: Fron
     assert own.get("/api/calls").status == 200
     call = own.start("wipe", tag="nobody-there")
     assert own.ended(call)["outcome"] == "refused"
+
+
+def test_a_secret_in_a_command_hides_nothing_else_of_it_from_the_reviewer(by_operator: Front) -> None:
+    """A2, A6, S4: the operator and the caller's person see what would be wiped, not the token."""
+    secret = "ghp_" + "a1B2" * 9
+    operator = Api(by_operator)
+    call = operator.start("wipe", tag="unseen", what=f"the whole disk # {secret}")
+    asked = operator.asked(call)
+    for seen in (asked["message"], str(asked["arguments"])):
+        assert "the whole disk" in seen and secret not in seen
+    assert operator.post(f"/api/calls/{call}/cancel", {}).status == 202
+    assert secret.encode() not in by_operator.store.read_bytes()
