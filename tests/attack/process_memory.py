@@ -20,3 +20,14 @@ def settled_mb(gateway: Gateway, most: int, limit_s: float = 15.0) -> int:
     while (found := resident_mb(gateway)) > most and time.monotonic() < end:
         time.sleep(0.1)
     return found
+
+
+def reset_peak(gateway: Gateway) -> None:
+    """Let the peak be counted from now on."""
+    Path(f"/proc/{gateway.process.pid}/clear_refs").write_text("5")
+
+
+def peak_mb(gateway: Gateway) -> int:
+    """The highest resident memory of a gateway since `reset_peak`, in MB."""
+    status = Path(f"/proc/{gateway.process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) // 1024

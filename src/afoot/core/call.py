@@ -30,6 +30,7 @@ from afoot.core.facts import (
     Redefined,
     Released,
     Reported,
+    Result,
     Sample,
     Started,
 )
@@ -230,9 +231,17 @@ class ProgressSeries(Struct, eq=False):
 
 
 def without_results(call: Call) -> Call:
-    """A copy of a call, for whoever keeps it after its end: without what may be large of it."""
-    end = None if call.end is None else replace(call.end, result=None)
-    return replace(call, end=end, partials=list[Raw](), checkpoint=NOTHING)
+    """A copy of a call, for whoever keeps it after its end: without what may be large of it.
+
+    Whether its result says that it is an error stays: the status of a task depends on that.
+    """
+    end = call.end
+    if end is not None and end.result is not None:
+        end = replace(end, result=Result(NOTHING, is_error=end.result.is_error))
+    # The facts of a short call are one row of the history, and a Raw that was read there holds all of it.
+    opened = replace(call.opened, arguments=call.opened.arguments.copy(), more=call.opened.more.copy())
+    amended = call.amended and replace(call.amended, arguments=call.amended.arguments.copy())
+    return replace(call, opened=opened, amended=amended, end=end, partials=list[Raw](), checkpoint=NOTHING)
 
 
 def fold(call_id: str, facts: Iterable[Fact]) -> Call:

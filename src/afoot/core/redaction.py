@@ -29,11 +29,13 @@ Schema = Mapping[str, object]
 REDACTED_KEY = "dev.afoot/redacted"
 REDACTED_JSON = Raw(b'{"dev.afoot/redacted":true}')  # the mark that stands in place of a secret in JSON
 REDACTED_TEXT = "[redacted]"  # the same in running text
+SHOWN_KEY = "shown"  # in the mark of a string that is more than a secret: the string without the secret
 MAX_DEPTH = 64  # a suspicious value that lies deeper is left out as a whole
 MIN_KNOWN_CHARS = 8  # of a known secret that is looked for in any text: "1" is none
 MIN_INNER_CHARS = 12  # of a known secret that is looked for within the strings of JSON: "postgres" is a word
 MIN_OWN_CHARS = 4  # of a secret that stands in the arguments of the call that the text is about
 MAX_LENT = 100  # calls whose own secrets are kept out of texts that belong to no call
+MAX_SHOWN_BYTES = 64 * 1024  # of JSON whose strings are shown around their secrets: nobody reads more
 MAX_LINES = 128  # of a secret that is also looked for line by line: a key file has fewer
 
 # In names `*` stands for anything, `_` also for `-`, `.`, a space or nothing; case does not count.
@@ -70,7 +72,10 @@ SHAPES = (
     (r":(?:\\?/){2}(?:[^/\s:@\"]*:[^/\s@\"]+|[^/\s:@\"]{20,}+)@", ("://", ":\\/\\/")),
     (r"[?&](?i:key|sig|signature|x-amz-signature)=[\w%.~+/=-]{16,}", ("?", "&")),
     (r"afoot_[A-Za-z0-9_-]{43}", ("afoot_",)),
-    (r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?", ("-----BEGIN",)),
+    (
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+        ("-----BEGIN",),
+    ),
 )
 
 Scan = Callable[[Raw], object]
@@ -94,6 +99,8 @@ _LAST = (
     r"[0-9]*"
 )
 _FIRST = re.compile(rb"\s*(.)", re.DOTALL)
+
+_MARK_KEYS = frozenset((REDACTED_KEY, SHOWN_KEY))
 
 _any = json.Decoder(list[Raw] | dict[str, Raw])
 
@@ -250,11 +257,14 @@ class Redactor:
         """Whether there may be a secret in JSON: the name of one, its shape, or one that is known."""
         # Literals are found in a str eight times as fast as in bytes.
         text = bytes(body).decode("latin-1")
+        if _has_escapes(text):
+            body = _without_escapes(body)
+            text = body.decode("latin-1")
         return self._has_secret_key(text, body) or self._has_secret_value(text, body)
 
     def value(self, body: Raw, declared: DeclaredSecrets | None = None) -> Raw:
         """JSON without its secrets; the very same object if nothing in it looks like one."""
-        return self._clean(body, _Place(declared)) if body else body
+        return self._clean(body, _Place(declared, shows=len(body) <= MAX_SHOWN_BYTES)) if body else body
 
     def words(self, body: Raw, more: Set[str] = frozenset()) -> Raw:
         """JSON whose strings are without the secrets that stand in text; the very same object if none do."""
@@ -265,6 +275,8 @@ class Redactor:
         if not body or not (self.forms or more):
             return body
         text = bytes(body).decode("utf-8", "replace")
+        if _has_escapes(text):
+            text = _without_escapes(body).decode("utf-8", "replace")
         if remove_texts(text, self.forms | more) == text:
             return body
         return _with_texts(body, lambda one: remove_texts(one, self.forms | more))
@@ -364,7 +376,10 @@ class Redactor:
         begins = _FIRST.match(body)
         first = b"" if begins is None else begins[1]
         if first == b'"':
-            return REDACTED_JSON if self._has_secret_value(bytes(body).decode("latin-1"), body) else body
+            plain = _without_escapes(body) if _has_escapes(bytes(body).decode("latin-1")) else bytes(body)
+            if not self._has_secret_value(plain.decode("latin-1"), plain):
+                return body
+            return self._mark(body) if at.shows else REDACTED_JSON
         if first not in (b"{", b"["):
             return body
         # A value that is most of a suspicious one counts as suspicious unseen: else the same bytes would be
@@ -375,7 +390,7 @@ class Redactor:
         parts = None if at.depth >= MAX_DEPTH else _parts(body)
         if parts is None:
             return REDACTED_JSON
-        above = _Place(at.declared, at.depth + 1, len(body))
+        above = _Place(at.declared, at.depth + 1, len(body), at.shows)
         if isinstance(parts, list):
             kept = [self._kept(number, one, above) for number, one in enumerate(parts)]
             for number in range(1, len(parts)):
@@ -385,12 +400,23 @@ class Redactor:
         # Written anew even where all is kept: where a name stands twice, only one value was looked at.
         return Raw(json.encode({name: self._kept(name, one, above) for name, one in parts.items()}))
 
+    def _mark(self, body: Raw) -> Raw:
+        """The mark for a string with a secret in it. Whatever else the string says is shown in the mark.
+
+        A reviewer sees what a call is about to do, also if a secret stands in the same string (A2).
+        """
+        text = json.decode(body, type=str)
+        shown = self.text(text)
+        if shown == text or shown.strip() == REDACTED_TEXT or self._text.search(shown):
+            return REDACTED_JSON
+        return Raw(json.encode({REDACTED_KEY: True, SHOWN_KEY: shown}))
+
     def _kept(self, name: str | int, value: Raw, above: "_Place") -> Raw:
         """The value of this name or number inside another one, as it is kept."""
         within = None if above.declared is None else above.declared.below(name)
         if (within is not None and within.is_secret) or (isinstance(name, str) and self.is_secret(name)):
             return _hidden(value)
-        at = above if within is above.declared else _Place(within, above.depth, above.size)
+        at = above if within is above.declared else _Place(within, above.depth, above.size, above.shows)
         return self._clean(value, at)
 
     def _is_flag(self, word: Raw) -> bool:
@@ -402,16 +428,33 @@ class Redactor:
 
 
 class _Place(Struct, frozen=True):
-    """The place of a value: what is declared of it, its depth, and the size of the value around it."""
+    """The place of a value: what is declared of it, its depth, and the size of the value around it.
+
+    `shows`: a string is shown around its secrets.
+    """
 
     declared: DeclaredSecrets | None
     depth: int = 0
     size: int = 0
+    shows: bool = False
 
 
 def _always(_: Raw) -> bool:
     """The search for arguments of a tool that declares secrets: all are looked at."""
     return True
+
+
+def _has_escapes(text: str) -> bool:
+    """Whether characters in JSON may be written as escapes, as Go does with `&`, and PHP with `/`."""
+    return "\\u" in text or "\\/" in text
+
+
+def _without_escapes(body: Raw | bytes) -> bytes:
+    """The same JSON with every character as itself, where JSON allows it; as it is, if it cannot be read."""
+    try:
+        return json.encode(json.decode(body))
+    except (DecodeError, RecursionError):
+        return bytes(body)
 
 
 def _parts(body: Raw) -> list[Raw] | dict[str, Raw] | None:
@@ -453,7 +496,7 @@ def redacted_pointers(body: Raw) -> list[str]:
 
 
 def _marks(value: object, at: str) -> Iterator[str]:
-    if value == {REDACTED_KEY: True}:
+    if _is_mark(value):
         yield at
     elif isinstance(value, dict):
         for name, one in value.items():
@@ -461,6 +504,10 @@ def _marks(value: object, at: str) -> Iterator[str]:
     elif isinstance(value, list):
         for number, one in enumerate(value):
             yield from _marks(one, f"{at}/{number}")
+
+
+def _is_mark(value: object) -> bool:
+    return isinstance(value, dict) and value.get(REDACTED_KEY) is True and value.keys() <= _MARK_KEYS
 
 
 def hidden_texts(real: Raw, kept: Raw) -> frozenset[str]:
@@ -496,14 +543,34 @@ def remove_texts(text: str, secrets: Set[str]) -> str:
 
 def _behind(real: object, kept: object) -> Iterator[str]:
     """The texts behind the marks, except those too short to be found in other text."""
-    if kept == {REDACTED_KEY: True}:
-        yield from (one for one in _texts(real) if len(one) >= MIN_OWN_CHARS)
+    if isinstance(kept, dict) and _is_mark(kept):
+        shown = kept.get(SHOWN_KEY)
+        texts = _texts(real) if shown is None else _left_out(str(real), str(shown))
+        yield from (one for one in texts if len(one) >= MIN_OWN_CHARS)
     elif isinstance(real, dict) and isinstance(kept, dict):
         for name in real.keys() & kept.keys():
             yield from _behind(real[name], kept[name])
     elif isinstance(real, list) and isinstance(kept, list):
         for pair in zip(real, kept, strict=False):
             yield from _behind(*pair)
+
+
+def _left_out(real: str, shown: str) -> Iterator[str]:
+    """The parts of a text that are marks in what is shown of it, and the text itself; of `Bearer x`, also x.
+
+    Each part ends at the next place where what is shown goes on. No regular expression does this: it would
+    try all the places that there are, and who sends the text could make them many.
+    """
+    yield real
+    first, *rest = shown.split(REDACTED_TEXT)
+    at = len(first)
+    for literal in rest:
+        end = real.find(literal, at) if literal else len(real)
+        if end < 0:
+            return
+        part = real[at:end]
+        yield from {part, part.partition(" ")[2]}
+        at = end + len(literal)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Raw, Struct, field
 
-from afoot.core.call import Call, is_advance
+from afoot.core.call import Call, is_advance, without_results
 from afoot.core.encoding import fact_bytes
 from afoot.core.facts import (
     NOTHING,
@@ -167,6 +167,16 @@ class LiveCall(Struct, eq=False):
         while above is not None:
             depth, above = depth + 1, above.parent
         return depth
+
+    def without_results(self) -> "LiveCall":
+        """This call, which is over, for somebody who looks at it without its result, or while that waits."""
+        return LiveCall(
+            without_results(self.call),
+            self.tool,
+            recorded=self.recorded,
+            unrecorded=self.unrecorded,
+            caller_requests=self.caller_requests,
+        )
 
     def secrets(self) -> Set[str]:
         """The texts in its arguments and in the answers to it that are not kept (S4).

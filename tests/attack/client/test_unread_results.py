@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack.process_memory import MB, resident_mb, settled_mb
+from tests.attack.process_memory import MB, peak_mb, reset_peak, resident_mb, settled_mb
 from tests.e2e.gateway import Gateway, until
-from tests.e2e.raw_client import Http, call
+from tests.e2e.raw_client import Http, call, request
 
 TOOLS = Path(__file__).with_name("large_tools.py")
 RESULTS = 10
@@ -81,3 +81,18 @@ def test_a_gateway_at_its_limit_of_memory_does_not_crash(tmp_path: Path) -> None
         for client in clients:
             client.close()
         gateway.kill()
+
+
+def test_a_list_of_tasks_takes_none_of_their_results_into_memory(gateway: Gateway) -> None:
+    """H8, H3: before, one request for the list had the results of all its tasks in memory at once."""
+    with Http(gateway.url) as client:
+        client.shake_hands()
+        for number in range(RESULTS):
+            wanted = {"name": "large_task", "arguments": {"mb": RESULT_MB}, "task": dict[str, object]()}
+            assert "task" in client.ask(request("tools/call", wanted, number + 2))["result"]
+            until(lambda least=(number + 1) * RESULT_MB * MB: history_bytes(gateway) > least, "it is on disk")
+        base = settled_mb(gateway, resident_mb(gateway) // 2, 2.0)
+        reset_peak(gateway)
+        tasks = client.ask(request("tasks/list", {}, "list"))["result"]["tasks"]
+    assert [one["status"] for one in tasks] == ["completed"] * RESULTS
+    assert peak_mb(gateway) <= base + 4 * RESULT_MB

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from afoot.serve.mcp import sessions_2025
 from afoot.serve.mcp.sessions_2025 import SESSION_MAX_AGE_S, EndedSessions
 
 DAY_S = 86_400.0
@@ -60,3 +61,39 @@ def test_what_cannot_be_written_is_known_as_long_as_this_gateway_lives(
     without = EndedSessions()
     without.add("key", AT, AT)
     assert without.has("key", AT) and not without.has("other", AT)
+
+
+def test_sessions_without_end_that_are_ended_fill_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S5, D2: of a day with too many, none is known again; other days are not touched."""
+    monkeypatch.setattr(sessions_2025, "MAX_ENDED_BYTES", 10 * 33)
+    ended = EndedSessions(tmp_path)
+    ended.add("yesterday", AT - 86_400, AT)
+    for number in range(50):
+        ended.add(f"key-{number}", AT, AT)
+    assert (tmp_path / str(int(AT // 86_400))).stat().st_size == 10 * 33
+    assert ended.has("key-49", AT) and ended.has("one that was not ended", AT)
+    assert ended.has("yesterday", AT - 86_400) and not ended.has("another", AT - 86_400)
+
+
+def test_a_session_that_is_ended_has_no_other_read_again(tmp_path: Path) -> None:
+    """S5: who ends sessions again and again keeps nobody waiting: only what was added is read."""
+    ended = EndedSessions(tmp_path)
+    ended.add("first", AT, AT)
+    assert ended.has("first", AT)
+    file = tmp_path / str(int(AT // 86_400))
+    with file.open("r+b") as out:  # a change that only one who reads all of it again would see
+        out.write(b"0" * 32)
+    ended.add("second", AT, AT)
+    assert ended.has("second", AT) and ended.has("first", AT)
+    assert not EndedSessions(tmp_path).has("first", AT)
+
+
+def test_sessions_that_are_ended_without_a_folder_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S5: the oldest are forgotten; this gateway knows none of them again by itself."""
+    monkeypatch.setattr(sessions_2025, "MAX_ENDED_IN_MEMORY", 10)
+    ended = EndedSessions()
+    for number in range(50):
+        ended.add(f"key-{number}", AT, AT)
+    assert [ended.has(f"key-{number}", AT) for number in (0, 39, 40, 49)] == [False, False, True, True]

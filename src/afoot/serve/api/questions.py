@@ -10,7 +10,7 @@ from afoot.engine.engine import Engine
 from afoot.engine.live_call import LiveCall
 from afoot.engine.questions import ACTIONS, ENGINE, misfits
 from afoot.errors import AlreadyAnswered, ToolError, UnknownName
-from afoot.serve.access.principal import ADMIN
+from afoot.serve.access.principal import ADMIN, OPERATOR, WATCH, Denied, Principal
 from afoot.serve.api.calls import visible_call
 from afoot.serve.api.request import ApiError, ApiRequest, read_choice
 from afoot.serve.api.views import QuestionView, call_view, open_questions, question_view
@@ -62,11 +62,12 @@ async def answer(request: ApiRequest) -> None:
         raise ApiError(
             409, f"question {name!r} is not what was displayed; look at it again", "refused", question=now
         )
+    _check_is_asked(request.principal, call.questions[name])
     content = NOTHING if said.content is UNSET else said.content
     if call.questions[name].kind == approval.KIND and _is_lasting(said.action, content):
         request.principal.require_scope(ADMIN)  # as for adding it to the allowlist directly
     try:
-        given = Answer(said.action, content, "operator", _surface(request), request.identity)
+        given = Answer(said.action, content, _by(request.principal), _surface(request), request.identity)
         gateway.engine.answer(name, given)
     except AlreadyAnswered:
         raise _closed_error(call, name) from None
@@ -77,6 +78,17 @@ async def answer(request: ApiRequest) -> None:
         raise ApiError(422, error.message, error.category, fields=fields) from None
     await gateway.wait_until_recorded()  # an acknowledged answer is not lost (H1)
     await request.answer(200, call_view(call, gateway.engine.clock.now()))
+
+
+def _check_is_asked(principal: Principal, question: Question) -> None:
+    """Check that a question for the operator is not answered by the caller that the call is of (A1)."""
+    if question.to == OPERATOR and principal.role != OPERATOR:
+        raise Denied(403, f"only the operator is asked this, or who has the scope `{WATCH}`, too", WATCH)
+
+
+def _by(principal: Principal) -> str:
+    """Whose word an answer is: one who may answer for its own calls alone is their caller (A3)."""
+    return OPERATOR if principal.role == OPERATOR else principal.caller
 
 
 def _surface(request: ApiRequest) -> str:

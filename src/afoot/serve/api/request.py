@@ -90,8 +90,8 @@ class ApiRequest(Struct, frozen=True):
             raise ApiError(400, "body: nested too deep") from None
 
     def seen(self) -> None:
-        """Note that a person is there who can be asked (A1); one who may not answer does not count."""
-        if ANSWER in self.principal.scopes:
+        """Note that a person is there who can be asked (A1); one who may not answer others does not count."""
+        if ANSWER in self.principal.scopes and self.principal.role == OPERATOR:
             engine = self.gateway.engine
             engine.policy.seen = engine.clock.now()
 

@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from msgspec import UNSET, Raw
 
-from afoot.core.call import ProgressSeries, without_results
+from afoot.core.call import ProgressSeries
 from afoot.core.encoding import fact_bytes
 from afoot.core.facts import (
     NOTHING,
@@ -823,7 +823,7 @@ class CallRequest:
             held = size if live.unrecorded and unread.hold(size) else 0
             try:
                 if not held:
-                    self.live = _without_results(live)
+                    self.live = live.without_results()
                 del live
                 has_room = await self._wait_for_room(size)
             finally:
@@ -838,7 +838,7 @@ class CallRequest:
                 raise Fault(INTERNAL_ERROR, f"the result of call {live.call.id} is not there any more")
             self.live = live
             last = self._last_frame(end, bool(frames) or self.stream.streaming)
-            self.live = _without_results(live)
+            self.live = live.without_results()
             del live, end  # the frame has it all
             await self._finish(frames, last)
         finally:
@@ -979,9 +979,3 @@ class CallRequest:
             meta.progress = meta.progress or ProgressMeta()
             meta.progress.eta_s, meta.progress.eta_range_s = eta.left_s, eta_range(eta)
         return meta
-
-
-def _without_results(live: LiveCall) -> LiveCall:
-    """A call that is over, as a request keeps it while its result is sent, or waits to be."""
-    call, own = without_results(live.call), live.caller_requests
-    return LiveCall(call, live.tool, recorded=live.recorded, unrecorded=live.unrecorded, caller_requests=own)

@@ -40,27 +40,62 @@ SESSION_MAX_AGE_S = 7 * 86_400.0  # how old a session may be that is known again
 SESSION_IDLE_S = 1800.0  # after which a session is forgotten; its ticket lets its client in again
 MAX_SESSIONS = 10_000  # at once
 MAX_SESSIONS_PER_CALLER = 1000  # of these, where no quota says less
+MAX_ENDED_BYTES = 2 * 1024 * 1024  # of one day's file: 60,000 sessions
+MAX_ENDED_IN_MEMORY = 60_000
 _DAY_S = 86_400
 
 log = logging.getLogger("afoot.serve")
 
 
+class _EndedOnDay:
+    """The sessions that were ended of those opened on one day, as far as their file was read."""
+
+    __slots__ = ("_digests", "_size", "_stamp")
+
+    def __init__(self) -> None:
+        self._digests: set[str] = set()
+        self._size = 0  # bytes of the file that were read
+        self._stamp = (0, 0)
+
+    def has(self, digest: str, file: Path) -> bool:
+        """Whether the file names this session, or is full; raises OSError, UnicodeDecodeError.
+
+        Only what was added since the last look is read: a client can have lines added as often as it asks.
+        """
+        with file.open("rb") as opened:
+            found = os.fstat(opened.fileno())
+            if found.st_size >= MAX_ENDED_BYTES:
+                return True
+            stamp = found.st_ino, found.st_mtime_ns
+            if stamp[0] != self._stamp[0] or found.st_size < self._size:
+                self._digests.clear()
+                self._size = 0
+            if stamp != self._stamp:
+                opened.seek(self._size)
+                added = opened.read(MAX_ENDED_BYTES)
+                self._digests.update(added.decode("ascii").split())
+                self._size += len(added)
+                self._stamp = stamp
+        return digest in self._digests
+
+
 class EndedSessions:
     """The sessions that were ended: a line each, in a file for the day they were opened on.
 
-    Without a folder, and where it cannot be written, they are known only as long as this lasts.
+    Without a folder, and where it cannot be written, they are known only as long as this lasts. A file has a
+    bound: once it is full, no session of its day is known again, and its client begins a new one.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._in_memory: set[str] = set()
-        self._read: dict[int, tuple[tuple[int, ...], frozenset[str]]] = {}  # by day: a file as it was, and is
+        self._in_memory: dict[str, None] = {}  # in their order
+        self._days: dict[int, _EndedOnDay] = {}
 
     def add(self, key: str, issued: float, now: float) -> None:
         """Remember that this session is over for good."""
         digest = _digest(key)
         if self._folder is None:
-            self._in_memory.add(digest)
+            self._remember(digest)
             return
         try:
             file = self._folder / str(int(issued // _DAY_S))
@@ -69,9 +104,10 @@ class EndedSessions:
                 _delete_old_days(self._folder, now)
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "w") as out:
-                out.write(f"{digest}\n")
+                if os.fstat(descriptor).st_size < MAX_ENDED_BYTES:
+                    out.write(f"{digest}\n")
         except OSError as error:
-            self._in_memory.add(digest)
+            self._remember(digest)
             log.warning("%s: a session that was ended may be known again after a restart", error)
 
     def has(self, key: str, issued: float) -> bool:
@@ -79,18 +115,18 @@ class EndedSessions:
         digest, day = _digest(key), int(issued // _DAY_S)
         if self._folder is None or digest in self._in_memory:
             return digest in self._in_memory
-        file = self._folder / str(day)
         try:
-            found = file.stat()
-            stamp = found.st_ino, found.st_mtime_ns, found.st_size
-            if self._read.get(day, ((), ()))[0] != stamp:
-                self._read[day] = stamp, frozenset(file.read_text("ascii").split())
+            return self._days.setdefault(day, _EndedOnDay()).has(digest, self._folder / str(day))
         except FileNotFoundError:
             return False
         except (OSError, UnicodeDecodeError) as error:
             log.warning("%s: sessions of an earlier gateway are not known again", error)
             return True
-        return digest in self._read[day][1]
+
+    def _remember(self, digest: str) -> None:
+        self._in_memory[digest] = None
+        if len(self._in_memory) > MAX_ENDED_IN_MEMORY:
+            del self._in_memory[next(iter(self._in_memory))]
 
 
 class HttpSession:

@@ -179,7 +179,8 @@ async def _load_recent(gateway: GatewayState, rows: list[CallRow]) -> dict[str, 
     for row in rows:
         if (row.finished or 0.0) >= since:
             with suppress(UnknownName):
-                found[row.id] = await load_call(gateway.engine, row.id)
+                # A page of a hundred tasks must not have a hundred large results in memory at once.
+                found[row.id] = (await load_call(gateway.engine, row.id)).without_results()
     return found
 
 

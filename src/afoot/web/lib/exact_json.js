@@ -24,7 +24,9 @@ export const isObject = (value) => isContainer(value) && !Array.isArray(value);
 
 /** Whether a value is the marker of a redacted value. @param {Json} value */
 export const isRedacted = (value) =>
-  isObject(value) && value["dev.afoot/redacted"] === true && Object.keys(value).length === 1;
+  isObject(value) &&
+  value["dev.afoot/redacted"] === true &&
+  Object.keys(value).every((name) => name === "dev.afoot/redacted" || name === "shown");
 
 /**
  * The paths of all redacted values.
