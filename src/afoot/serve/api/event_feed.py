@@ -207,8 +207,9 @@ class _Feed:
             found = await self._engine.journal.since(self._pos, FACTS_PER_FRAME)
         except StoreError:
             found = list[tuple[int, Entry]]()
-            if self._engine.recorder.degraded is None:
-                return []  # the journal will have more than memory has now
+            # The journal has facts that come before those in memory, or will have more than memory has now.
+            if self._engine.recorder.degraded is None or self._pos < self._engine.journal.position:
+                return []
         if found:
             self._pos = found[-1][0]
         entries = [entry for _, entry in found]
