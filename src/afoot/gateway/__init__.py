@@ -207,7 +207,7 @@ class Gateway:
 
         A tool of a file is back after a `reload`.
         """
-        names = self._own_tool_names()
+        names = self._own_tool_names() | self._added.keys()
         if name not in names:
             raise UnknownName("tool", name, sorted(names))
         self._added = {key: one for key, one in self._added.items() if key != name}

@@ -25,6 +25,8 @@ OPENS: Final = {
     "GET /api/questions": {W}, "POST /api/questions/{id}/answer": {A},
     "GET /api/allow": {W}, "POST /api/allow": {X}, "DELETE /api/allow/{id}": {X},
     "GET /api/tools": {C, W}, "GET /api/tools/{name}": {C, W}, "GET /api/openapi.json": {C, W},
+    "GET /api/resources": {C, W}, "POST /api/resources/read": {C},
+    "GET /api/prompts": {C, W}, "POST /api/prompts/get": {C},
     "GET /api/servers": {W}, "POST /api/servers": {X}, "GET /api/servers/{name}": {W},
     "DELETE /api/servers/{name}": {X}, "GET /api/servers/{name}/logs": {W},
     "POST /api/servers/{name}/reload": {X}, "POST /api/servers/{name}/login": {X},

@@ -86,7 +86,7 @@ async def test_half_a_secret_comes_from_no_child(tmp_path: Path, kind: str) -> N
 async def test_a_result_that_no_pipe_takes_is_a_failed_call() -> None:
     """G1, G3: told how much it was; a report of that size costs itself alone."""
     async with odd() as gateway:
-        assert (await said(gateway, "gives", megabytes=70)).startswith("too_large: 70")
+        assert (await said(gateway, "gives", megabytes=70)).startswith("too_large: 140")
         assert await said(gateway, "saves", megabytes=70) == "saved"
 
 

@@ -329,18 +329,6 @@ async def test_gathered_and_completed_tasks_are_progress() -> None:
     assert (3, 3, "gather") in seen and seen[-1] == (2, 2, "completed")
 
 
-async def test_bars_of_notebooks_are_progress() -> None:
-    """P10: where their widgets are installed."""
-    pytest.importorskip("ipywidgets")
-    from tqdm.notebook import tqdm as notebook_tqdm
-
-    def counts() -> None:
-        for _ in notebook_tqdm(range(3), display=False):
-            pass
-
-    assert (await readings(counts))[-1][:2] == (3, 3)
-
-
 async def test_percentages_in_log_lines_are_no_progress() -> None:
     """P10: a log line may say anything."""
 
