@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 
 from tests.e2e.gateway import until
-from tests.e2e.official_client import failure, text
+from tests.e2e.official_client import PERSON_S, failure, text
 
 WAIT_S: Final = 30.0
 Progress = tuple[float, float | None, str | None]
@@ -108,6 +108,7 @@ class Caller:
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult:
         self.asked.append(params.message)
+        await asyncio.sleep(PERSON_S)
         return self.reply
 
 
