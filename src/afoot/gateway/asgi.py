@@ -70,7 +70,9 @@ class AsgiApp:
             state.engine.redactor.recall({state.token})
             open_access(state, "", self._settings.access.public_url.rstrip("/"))
             await gateway.servers.wait_until_opened(SERVERS_READY_S)
-            self._gateway, self._state, self._sessions = gateway, state, new_sessions(state)
+            self._gateway = gateway
+            self._state = state
+            self._sessions = new_sessions(state)
             try:
                 yield
             finally:
