@@ -166,7 +166,7 @@ def run_file(path: str | Path, module_name: str = "") -> ModuleType:
 
 
 def offers_of(module: ModuleType, name: str) -> Loaded:
-    """Read the offers of a module; raises CallerError if it has neither tools nor servers, or several apps."""
+    """The offers of a module; raises CallerError if it has neither tools nor servers, or several apps."""
     tools, servers = tools_in(module), servers_in(module)
     if not tools and not servers:
         raise CallerError(f"no tools in {name}: decorate functions with @afoot.tool, or make an MCP server")
