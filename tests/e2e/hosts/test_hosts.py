@@ -136,9 +136,9 @@ def test_a_question(sessions: Sessions) -> None:
     """
     told = sessions.told("ask_name")[-1]
     if sessions.host is CODEX:
-        assert "decline" in told and sessions.answered[1:] == []
+        assert "decline" in told and "form" not in sessions.answered
     else:
-        assert "Ada" in told and sessions.answered[1:] == ["form"]
+        assert "Ada" in told and sessions.answered.count("form") == 1
 
 
 def test_a_call_beyond_the_limit_of_the_host(sessions: Sessions) -> None:
