@@ -217,17 +217,55 @@ def test_what_a_server_says_cannot_steer_a_terminal(caplog: pytest.LogCaptureFix
     assert "\x1b" not in caplog.text and "\x07" not in caplog.text and "hello" in caplog.text
 
 
-@pytest.mark.parametrize(("is_shared", "asked"), [(True, 0), (False, 1)])
-async def test_folders_that_a_server_asks_for_as_it_starts_are_no_callers(
-    is_shared: bool, asked: int
+@pytest.mark.parametrize(
+    ("is_shared", "caller", "asked"), [(True, "token:a", 0), (True, "local", 1), (False, "token:a", 1)]
+)
+async def test_folders_that_a_server_asks_for_as_it_starts_are_those_of_no_other_person(
+    is_shared: bool, caller: str, asked: int
 ) -> None:
     """Q3: a file server would open the folders of whoever calls first to everybody."""
     connection, hand = connected()
     connection.is_shared, connection.greeted_at = is_shared, asyncio.get_running_loop().time()
-    mine = Caller("a", Answer("accept", Raw(b'[{"uri":"file:///"}]')))
+    mine = Caller(caller, Answer("accept", Raw(b'[{"uri":"file:///"}]')))
     task = await asking(connection, "tools/call", mine)
     ask(connection, method="roots/list")
     await turns()
     assert len(mine.questions) == asked
     assert len(hand.sent[-1]["result"]["roots"]) == asked
     task.cancel()
+
+
+@pytest.mark.parametrize("answer", [Answer("decline"), Answer("accept")])
+async def test_a_call_without_folders_gives_a_starting_server_none(answer: Answer) -> None:
+    """Q3: its client may have none, or not know the question; the server starts all the same."""
+    connection, hand = connected()
+    connection.is_shared, connection.greeted_at = True, asyncio.get_running_loop().time()
+    connection.list_roots = no_roots
+    task = await asking(connection, "tools/call", Caller("local", answer))
+    ask(connection, method="roots/list")
+    await turns()
+    assert hand.sent[-1]["result"] == {"roots": []}
+    task.cancel()
+
+
+async def test_clients_outside_the_call_are_asked_for_their_folders_first() -> None:
+    """Q3: what they hold is for every call, and the call is not bothered."""
+    connection, hand = connected()
+    connection.is_shared, connection.greeted_at = True, asyncio.get_running_loop().time()
+    connection.list_roots = one_root
+    mine = Caller("local", Answer("accept", Raw(b'[{"uri":"file:///mine"}]')))
+    task = await asking(connection, "tools/call", mine)
+    ask(connection, method="roots/list")
+    await turns()
+    assert hand.sent[-1]["result"]["roots"] == [{"uri": "file:///theirs"}] and not mine.questions
+    task.cancel()
+
+
+async def no_roots() -> list[Raw]:
+    """Clients without folders."""
+    return []
+
+
+async def one_root() -> list[Raw]:
+    """Clients that have one folder."""
+    return [Raw(b'{"uri":"file:///theirs"}')]

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, Struct, field
 from msgspec.structs import replace
 
 from afoot.errors import RunnerDied, ToolError
+from afoot.providers.upstream.client_sessions import FOREIGN
 from afoot.providers.upstream.transport import (
     MAX_READ_CHARS,
     MessageRecording,
@@ -32,7 +33,7 @@ from afoot.wire.client_reading import InputRequest, ReceivedLog, ServerDescripti
 from afoot.wire.client_tasks import ReceivedTask
 from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 
-# A server that asks for roots so soon after the handshake asks for itself, not for a call.
+# A server that asks for roots so soon after the handshake most likely asks for itself, not for a call.
 STARTUP_S: Final = 2.0
 PROBE_S: Final = 5.0  # a server of 2025 may never answer a method that it does not know
 HTTP_PROBE_FACTOR: Final = 3  # over HTTP, where the server may have to wake up first
@@ -376,28 +377,33 @@ class McpConnection:
             return
         followed = self._followed.get(client_tasks.related_task(message.params) or "")
         if followed is not None:
-            work = self._answer_request(message, followed.listener, "")
-            task = self._answering[message.id] = asyncio.get_running_loop().create_task(work)
-            followed.answer_tasks.add(task)
-            task.add_done_callback(followed.answer_tasks.discard)
+            self._start_answering(message.id, self._answer_request(message, followed.listener, ""), followed)
             return
         pending, to = (stream, "") if stream is not None else self._find_asker()
-        if message.method == "roots/list" and stream is None and self._is_starting_up():
-            pending = None  # the server would take the folders of one caller for those of everybody
-        if pending is None or pending.request.listener is None or self.dialect.is_modern:
-            if message.method == "roots/list" and self.list_roots is not None and not self.dialect.is_modern:
+        listener = pending.request.listener if pending is not None else None
+        if message.method == "roots/list" and not self.dialect.is_modern:
+            is_starting = stream is None and self._is_starting_up()
+            if is_starting and (to or (listener is not None and listener.caller.startswith(FOREIGN))):
+                listener = None  # the server would take the folders of one person for those of everybody
+            if is_starting or listener is None:
                 self.has_asked_roots = True
-                work = self._answer_roots(message.id, self.list_roots)
-                self._answering[message.id] = asyncio.get_running_loop().create_task(work)
-            else:
-                if pending is not None and message.method != "roots/list":
-                    pending.request.was_asked = True
-                self._refuse_request(message)
+                self._start_answering(message.id, self._answer_roots(message, listener), pending)
+                return
+        if pending is None or listener is None or self.dialect.is_modern:
+            if pending is not None and message.method != "roots/list":
+                pending.request.was_asked = True
+            self._refuse_request(message)
             return
-        work = self._answer_request(message, pending.request.listener, to)
-        task = self._answering[message.id] = asyncio.get_running_loop().create_task(work)
-        pending.answer_tasks.add(task)
-        task.add_done_callback(pending.answer_tasks.discard)
+        self._start_answering(message.id, self._answer_request(message, listener, to), pending)
+
+    def _start_answering(
+        self, request_id: Id, work: Coroutine[Any, Any, None], pending: PendingRequest | FollowedTask | None
+    ) -> None:
+        """Answer a request of the server, for no longer than the request of ours that it is about."""
+        task = self._answering[request_id] = asyncio.get_running_loop().create_task(work)
+        if pending is not None:
+            pending.answer_tasks.add(task)
+            task.add_done_callback(pending.answer_tasks.discard)
 
     async def _answer_request(self, message: Envelope, listener: RequestListener, to: str) -> None:
         assert isinstance(message.id, int | str)
@@ -419,21 +425,29 @@ class McpConnection:
         self._answering.pop(message.id, None)
         self._send(body)
 
-    async def _answer_roots(self, request_id: Id, list_roots: ListRoots) -> None:
-        """Answer a request for roots that belongs to no request of ours."""
+    async def _answer_roots(self, message: Envelope, listener: RequestListener | None) -> None:
+        """Answer a request for roots that belongs to no request of ours, or not for certain.
+
+        The clients that are connected are asked first. If none has roots, the call that waits is asked: a
+        client of 2026-07-28 has no connection outside its calls.
+        """
+        assert isinstance(message.id, int | str)
+        result: object = {"roots": []}
         try:
-            self._send(client.result_response(request_id, {"roots": await list_roots()}))
+            roots = await self.list_roots() if self.list_roots is not None else []
+            result = {"roots": roots}
+            if not roots and listener is not None:
+                asked = client.read_question(InputRequest("roots/list", message.params), listener.key(), "")
+                result = client.answer_result(asked, await listener.ask(asked))
+        except (ToolError, Fault):
+            pass  # the caller has none either
         finally:
-            self._answering.pop(request_id, None)
+            if self._answering.pop(message.id, None) is not None and self.lost is None:
+                self._send(client.result_response(message.id, result))
 
     def _refuse_request(self, message: Envelope) -> None:
         """Refuse a request for which there is nobody to ask. This is the only place that does so upstream."""
         assert isinstance(message.id, int | str)
-        if message.method == "roots/list" and not self.dialect.is_modern:
-            self._send(
-                client.result_response(message.id, {"roots": []})
-            )  # servers ask for them as they start
-            return
         self.server_log.count_anomaly("unexpected_request", str(message.method))
         if not (self.transport.has_streams and self.dialect.is_modern):
             self._send(client.error_response(message.id, Fault(METHOD_NOT_FOUND, "there is nobody to ask")))
