@@ -117,6 +117,7 @@ class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     can_ask: bool = False  # whether its caller can be asked with a form; older histories do not say
     more: Raw = NOTHING  # fields and `_meta` of the request that are passed on as they came (U8)
     inner: str = ""  # the tool's name at its server, where that is another one (U12)
+    arguments_mac: str = ""  # with a key: `sealed.arguments_mac` of the arguments with their secrets
 
 
 class Amended(Struct, frozen=True, omit_defaults=True, tag="amended"):

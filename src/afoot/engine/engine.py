@@ -296,6 +296,7 @@ class Engine:
             task=want.claim is not None and want.claim.task,
             more=self.redactor.value(want.more),
             inner=tool.inner if tool.inner != tool.name else "",
+            arguments_mac=want.claim.arguments_mac if want.claim else "",
         )
 
     def _approval(self, tool: Tool, arguments: Raw, caller: str, now: float) -> str:

@@ -41,6 +41,7 @@ class Claim(Struct, frozen=True):
 
     key: str = ""
     task: bool = False
+    arguments_mac: str = ""  # with a key: tells whether another request has the same arguments
 
 
 class Submission(Struct, frozen=True):

@@ -185,7 +185,7 @@ class GatewayState(Struct):
             tool_call.name, tool_call.arguments, caller, budget.idle_s, budget.left_s, early_answers,
             above.call if above else None, above.weight if above else 1.0,
             tool_call.capabilities.can("form"),
-            claim=Claim(tool_call.key, tool_call.task) if tool_call.key or tool_call.task else None,
+            claim=self._claim(tool_call, caller),
             trace=tool_call.trace, more=tool_call.unknown_params(),
             origin=origin.of_client(tool_call.client, tool_call.client_version),
         )  # fmt: skip
@@ -195,6 +195,13 @@ class GatewayState(Struct):
             return self.engine.submit(submission)
         except CallerError as error:
             raise self.refusal(error) from None
+
+    def _claim(self, tool_call: ToolCall, caller: str) -> Claim | None:
+        """How the caller finds its call again; None if it did not ask to. Raises Fault."""
+        if not tool_call.key:
+            return Claim(task=True) if tool_call.task else None
+        mac = sealed.arguments_mac(self.key, caller, tool_call.key, bytes(tool_call.arguments))
+        return Claim(tool_call.key, tool_call.task, mac)
 
     def check_lookup_scopes(self, lookup: Lookup, origin: CallOrigin) -> None:
         """Check that the caller may look this up, if it is of our own functions; raises Fault (F1)."""

@@ -129,6 +129,16 @@ def request_digest(tool: str, arguments: bytes) -> str:
     return hashlib.sha256(tool.encode() + b"\0" + canonical).hexdigest()
 
 
+def arguments_mac(key: bytes, caller: str, idempotency_key: str, arguments: bytes) -> str:
+    """The keyed digest of a call's arguments, secrets included; raises Fault.
+
+    The history keeps it in place of secrets. It is bound to the caller and its idempotency key, so that equal
+    secrets of two calls do not look equal, and nobody can try passwords without the gateway's key.
+    """
+    bound = msgspec.msgpack.encode((caller, idempotency_key, request_digest("", arguments)))
+    return hmac.digest(key_for(key, b"arguments"), bound, "sha256").hex()
+
+
 def read_resume_position(text: str) -> ResumePosition | None:
     """The position in an event id of ours; None for any other."""
     parts = text.split(".")

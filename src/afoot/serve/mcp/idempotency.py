@@ -3,11 +3,12 @@
 `abandoned_twin` finds a call that a new request without a key may join.
 """
 
+from hmac import compare_digest
+
 from afoot.core.facts import Opened
 from afoot.core.ports import Tool
 from afoot.core.redaction import redacted_pointers
 from afoot.engine.catalog import is_call_of
-from afoot.engine.engine import Engine
 from afoot.engine.live_call import LiveCall
 from afoot.engine.recovery import load_call_by_key
 from afoot.errors import StoreError
@@ -15,7 +16,7 @@ from afoot.serve.callers import is_detached, known_requests
 from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.results import ErrorMeta, ToolCall
-from afoot.wire.sealed import request_digest
+from afoot.wire.sealed import arguments_mac, request_digest
 
 RETRY_S = 5.0  # after which a caller may come again when the history cannot be read
 
@@ -32,7 +33,7 @@ async def call_of_key(gateway: GatewayState, tool_call: ToolCall, caller: str) -
     tool = gateway.tool(tool_call.name)
     if tool is None and _had_name(live.call.opened, tool_call.name):
         tool = live.tool
-    if tool is None or not _is_same(gateway.engine, live, tool_call, tool):
+    if tool is None or not _is_same(gateway, live, tool_call, tool):
         raise Fault(
             INVALID_PARAMS,
             "params._meta.dev.afoot/idempotency: this key was used for another tool or other arguments",
@@ -58,7 +59,7 @@ def abandoned_twin(gateway: GatewayState, tool_call: ToolCall, tool: Tool, calle
             and call.cancel is None
         )
         if is_joinable and not _asks_its_caller(live) and is_detached(live, now):
-            if _is_same(gateway.engine, live, tool_call, tool):
+            if _is_same(gateway, live, tool_call, tool):
                 return live
     return None
 
@@ -84,15 +85,23 @@ def _had_name(opened: Opened, name: str) -> bool:
     return name in (opened.tool, own, f"{opened.server}/{own}") or opened.tool == f"{opened.server}__{name}"
 
 
-def _is_same(engine: Engine, live: LiveCall, tool_call: ToolCall, tool: Tool) -> bool:
-    """Whether a call was opened for this tool and these arguments; redacted secrets all look the same."""
+def _is_same(gateway: GatewayState, live: LiveCall, tool_call: ToolCall, tool: Tool) -> bool:
+    """Whether a call was opened for this tool and these arguments, secrets included."""
     call = live.call
-    if not is_call_of(call.opened, tool):
+    opened = call.opened
+    if not is_call_of(opened, tool):
         return False
+    arguments = bytes(tool_call.arguments)
+    if opened.arguments_mac:
+        mac = arguments_mac(gateway.key, opened.caller, opened.key, arguments)
+        return compare_digest(opened.arguments_mac, mac)
     if call.amended is None and not redacted_pointers(live.arguments):
-        return request_digest("", bytes(live.arguments)) == request_digest("", bytes(tool_call.arguments))
-    redacted = engine.redact_arguments(tool, tool_call.arguments)
-    return request_digest("", bytes(call.opened.arguments)) == request_digest("", bytes(redacted))
+        return request_digest("", bytes(live.arguments)) == request_digest("", arguments)
+    if redacted_pointers(opened.arguments) and not opened.key:
+        return False  # nobody can tell any more whether the secrets are the same
+    # A call with a key and without `arguments_mac` is from an older history: its secrets all look the same.
+    redacted = gateway.engine.redact_arguments(tool, tool_call.arguments)
+    return request_digest("", bytes(opened.arguments)) == request_digest("", bytes(redacted))
 
 
 def _asks_its_caller(live: LiveCall) -> bool:

@@ -2,7 +2,10 @@
 
 import asyncio
 
-from afoot.core.facts import Entry
+from msgspec import json
+from msgspec.structs import replace
+
+from afoot.core.facts import Entry, Opened
 from afoot.core.ports import Batch, PurgeRule, Run
 from afoot.errors import StoreError
 from afoot.serve.callers import requests_of
@@ -36,6 +39,17 @@ class Full(MemoryJournal):
         super().write(batch)
 
 
+class WithoutMac(MemoryJournal):
+    """A history as older gateways wrote it: an opened call has no digest of its arguments."""
+
+    def write(self, batch: Batch) -> None:
+        """Write the facts without their digests."""
+        for n, entry in enumerate(batch.entries):
+            if isinstance(entry.fact, Opened):
+                batch.entries[n] = Entry(entry.call, entry.seq, replace(entry.fact, arguments_mac=""))
+        super().write(batch)
+
+
 @faked
 async def test_a_key_is_found_however_many_came_after_it() -> None:
     """D2: also among calls of other callers with keys of their own."""
@@ -60,6 +74,34 @@ async def test_a_key_of_another_tool_is_refused_also_after_a_restart() -> None:
         wanted["params"]["name"] = "another"
         error = (await Web(gateway).ask(wanted)).messages[-1]["error"]
     assert error["code"] == -32602 and KEY in error["message"]
+
+
+@faked
+async def test_a_key_with_another_secret_is_refused_also_after_the_call() -> None:
+    """D2, S4: the history has no password; another one is told from it, also after a restart."""
+    journal = MemoryJournal()
+    async with site_of(blink, journal=journal) as gateway:
+        first = call_of((await Web(gateway).ask(keyed(1, arguments={"password": "tulip-4711"}))).messages[-1])
+        error = (await Web(gateway).ask(keyed(2, arguments={"password": "tulip-4712"}))).messages[-1]["error"]
+        assert error["code"] == -32602 and KEY in error["message"]
+    assert b"tulip" not in json.encode([entry.fact for entry in await journal.facts(first)])
+    async with site_of(blink, journal=journal) as gateway:
+        same = (await Web(gateway).ask(keyed(3, arguments={"password": "tulip-4711"}))).messages[-1]
+        error = (await Web(gateway).ask(keyed(4, arguments={"password": "tulip-4712"}))).messages[-1]["error"]
+    assert call_of(same) == first and error["code"] == -32602
+
+
+@faked
+async def test_a_key_of_an_older_history_finds_its_call() -> None:
+    """D2: facts of before have no digest of the arguments, and are compared without their secrets."""
+    journal = WithoutMac()
+    wanted = keyed(1, arguments={"password": "tulip-4711", "pages": 3})
+    async with site_of(blink, journal=journal) as gateway:
+        first = call_of((await Web(gateway).ask(wanted)).messages[-1])
+    async with site_of(blink, journal=journal) as gateway:
+        assert call_of((await Web(gateway).ask(wanted)).messages[-1]) == first
+        other = keyed(2, arguments={"password": "tulip-4711", "pages": 4})
+        assert (await Web(gateway).ask(other)).messages[-1]["error"]["code"] == -32602
 
 
 @faked
