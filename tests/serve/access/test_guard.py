@@ -1,6 +1,7 @@
 """Who may speak to which surface: hosts, origins, sites and secrets, one by one and over HTTP."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -154,6 +155,22 @@ async def test_a_challenge_says_whether_the_token_is_what_was_wrong(sent: str, t
     async with site_of(nap) as gateway:
         done = await Web(gateway, mcp_token="secret").ask(modern("tools/list"), authorization=sent)
     assert (done.status, done.headers["www-authenticate"]) == (401, told)
+
+
+@pytest.mark.parametrize("name", ["host", "origin", "sec-fetch-site"])
+@pytest.mark.parametrize("check", [GUARD.check_mcp, GUARD.check_public])
+def test_a_header_that_stands_twice_is_refused_although_the_first_is_ours(
+    name: str, check: Callable[[Scope], None]
+) -> None:
+    """S1: a foreign origin does not come in behind one of ours."""
+    ours = {"host": HOST, "origin": f"http://{HOST}", "sec-fetch-site": "same-origin"}
+    sent = [(key.encode(), value.encode()) for key, value in ours.items()]
+    check({"headers": sent})
+    if name == "sec-fetch-site" and check == GUARD.check_mcp:
+        return  # pages of other sites may use /mcp, if their origin is allowed
+    with pytest.raises(Denied, match=f"{name}: stands more than once") as denied:
+        check({"headers": [*sent, (name.encode(), b"https://evil.example")]})
+    assert denied.value.status == 400
 
 
 def test_two_tokens_are_as_bad_as_none() -> None:

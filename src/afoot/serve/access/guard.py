@@ -220,5 +220,8 @@ def _bearer(scope: Scope) -> bytes:
 
 
 def _header_text(scope: Scope, name: bytes) -> str | None:
-    value = header(scope, name)
-    return None if value is None else value.decode("latin-1")
+    """A header that decides on the request. Raises Denied if it stands twice: only one would be checked."""
+    sent = [bytes(value) for key, value in scope["headers"] if key == name]
+    if len(sent) > 1:
+        raise Denied(400, f"header {name.decode()}: stands more than once")
+    return sent[0].decode("latin-1") if sent else None
