@@ -19,6 +19,7 @@ from afoot.providers.functions.options import FunctionSettings
 from afoot.providers.offers.provider import OfferProvider
 from afoot.serve.shared import GatewayState
 from afoot.wire import jsonrpc
+from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_gateway import Client, Message, Tape, faked, nap, only, site_of
 from tests.serve.fake_resource_servers import Rack, get, opened, read
 from tests.serve.raw_transports import Exchange, Pipe, Web, cancelled, client, modern, request
@@ -459,6 +460,40 @@ async def test_a_resource_may_require_scopes() -> None:
             jsonrpc.read(json.dumps(request("resources/read", {"uri": "secret://a"})).encode()), tape
         )
         assert tape.result["contents"][0]["text"] == "a for ['billing']"
+
+
+@faked
+async def test_a_resource_that_requires_scopes_is_not_watched_without_them() -> None:
+    """F1, F3: neither itself nor by the folder above it; whoever loses the scopes hears no more."""
+
+    @afoot.resource("secret://all")
+    def overview() -> str:
+        return ""
+
+    @afoot.resource("secret://all/{name}", scopes=["billing"])
+    def secret(name: str) -> str:
+        return name
+
+    async with site(secret, overview) as gateway:
+        listening = await watch(gateway, "secret://all", "secret://all/a")
+        acknowledged = listening.messages[0]["params"]["notifications"]
+        assert acknowledged["resourceSubscriptions"] == ["secret://all"]
+        caller = await opened(gateway)
+        with pytest.raises(Fault, match="billing"):
+            await caller.ask(request("resources/subscribe", {"uri": "secret://all/a"}))
+        tape = Tape()
+        tape.origin = CallOrigin("mcp-http", scopes=frozenset(("billing",)))
+        wanted = request("resources/subscribe", {"uri": "secret://all/a"})
+        await caller.session.request(jsonrpc.read(json.dumps(wanted).encode()), tape)
+        gateway.own_offers.changed("secret://all/a")
+        gateway.own_offers.changed("secret://all")
+        await asyncio.sleep(1)
+        assert told(listening.messages) == ["secret://all"]
+        assert caller.session.listener.take() == [("resource", "secret://all/a")]
+        caller.session.listener.origin = CallOrigin("mcp-http")
+        gateway.own_offers.changed("secret://all/a")
+        assert caller.session.listener.take() == []
+        await leave(listening)
 
 
 @faked

@@ -124,6 +124,42 @@ async def test_too_many_resources_are_refused() -> None:
 
 
 @faked
+async def test_an_older_client_has_only_so_many_subscriptions() -> None:
+    """E4: bounded in number and length; one that was left makes place for another."""
+    async with site_with(Rack("a", resources=[f"x://{n}" for n in range(1001)])) as gateway:
+        client = Client(gateway)
+        await client.ask(hello())
+        for n in range(1000):
+            await client.ask(request("resources/subscribe", {"uri": f"x://{n}"}, n))
+        with pytest.raises(Fault, match=r"params\.uri: over 1000 subscriptions"):
+            await client.ask(request("resources/subscribe", {"uri": "x://1000"}))
+        with pytest.raises(Fault, match=r"params\.uri: over 4096 characters"):
+            await client.ask(request("resources/subscribe", {"uri": "x://" + 5000 * "a"}))
+        await client.ask(request("resources/subscribe", {"uri": "x://7"}))
+        await client.ask(request("resources/unsubscribe", {"uri": "x://7"}))
+        await client.ask(request("resources/subscribe", {"uri": "x://1000"}))
+        assert len(gateway.resource_catalog.subscriptions._by_uri) == 1000
+
+
+@faked
+async def test_changes_that_nobody_fetches_are_bounded() -> None:
+    """P5, U5: a server that names ever more URIs below a watched one fills no memory."""
+    rack = Rack("a", resources=["x://1"])
+    async with site_with(rack) as gateway:
+        client = Client(gateway)
+        await client.ask(hello())
+        await client.ask(request("resources/subscribe", {"uri": "x://1"}))
+        client.session.listener.take()
+        catalog = gateway.resource_catalog
+        catalog.subscriptions.changed(rack, "x://1/" + 5000 * "a")
+        assert client.session.listener.take() == [("resource", "x://1")]
+        for n in range(3000):
+            catalog.subscriptions.changed(rack, f"x://1/{n}")
+        changes = client.session.listener.take()
+        assert len(changes) == 1001 and ("resource", "x://1") in changes
+
+
+@faked
 @pytest.mark.parametrize(("uri", "code"), [("x://none", -32002), ("y://1", -32602), ("deaf://1", -32602)])
 async def test_an_older_client_is_told_what_it_cannot_watch(uri: str, code: int) -> None:
     """U5: and nothing of it is left behind."""

@@ -127,15 +127,20 @@ class OwnOffers:
             if tool.scopes and origin.lacks(tool.scopes)
         }
 
-    def check_scopes(self, lookup: Lookup, origin: CallOrigin) -> None:
-        """Raise MissingScope if this lookup, a completion included, is of an offer for other callers."""
-        name = lookup.subject.removeprefix(f"{LOCAL_SERVER}/")
-        tool = self._provider.find_resource(lookup.subject) or self._provider.find_prompt(name)
+    def is_hidden(self, uri: str, origin: CallOrigin) -> bool:
+        """Whether a function reads this URI only for callers with scopes that this one lacks (F1)."""
+        tool = self._provider.find_resource(uri)
+        return tool is not None and bool(tool.scopes) and bool(origin.lacks(tool.scopes))
+
+    def check_scopes(self, subject: str, caller: str, origin: CallOrigin) -> None:
+        """Raise MissingScope if the resource, template or prompt with this name is for other callers."""
+        name = subject.removeprefix(f"{LOCAL_SERVER}/")
+        tool = self._provider.find_resource(subject) or self._provider.find_prompt(name)
         tool = tool or next(
             (one for one in self._provider.tools() if one.name == RESOURCE_PREFIX + name), None
         )
         if tool is not None and tool.scopes and (lacking := origin.lacks(tool.scopes)):
-            raise MissingScope(tool.name, lookup.caller, lacking)
+            raise MissingScope(tool.name, caller, lacking)
 
     def called(self, name: str) -> tuple[OfferProvider, Tool] | None:
         """The offer whose calls have this name; None if there is none."""

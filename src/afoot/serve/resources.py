@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from afoot.config.tables import LOCAL_SERVER
 from afoot.core.facts import Answer, Question
 from afoot.core.names import SEPARATOR, ServerNames
+from afoot.core.ports import CallOrigin
 from afoot.engine.catalog import Catalog
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError, UnknownName
@@ -28,7 +29,9 @@ LISTS = ("tools", "prompts", "resources")
 SUBSCRIBE_S = 60.0  # a server may have to be started for it
 UNAVAILABLE = ("disabled", "unusable")  # a server in such a state offers nothing
 MAX_FRAMES = 1000  # log messages and requests that wait for a client which does not read
-URI_MAX = 4096  # a URI that is longer is compared with no template
+URI_MAX = 4096  # a URI that is longer is compared with no template, and cannot be watched
+MAX_SUBSCRIPTIONS = 1000  # resources that one listener may watch
+MAX_CHANGES = 1000  # that wait for a client which does not read; more are told as changes of what it watches
 
 Change = tuple[str, str | None]  # its kind, and the URI of a resource
 AskCaller = Callable[[Question], Awaitable[Answer]]
@@ -88,17 +91,28 @@ class OwnResources(ServerResources, Protocol):
         """Whether a function reads this URI."""
         ...
 
+    def is_hidden(self, uri: str, origin: CallOrigin) -> bool:
+        """Whether a function reads this URI only for callers with scopes that this one lacks (F1)."""
+        ...
+
 
 class ChangeListener:
     """The changes that one client has yet to be told of: each once, however often it happened (P5)."""
 
-    __slots__ = ("_changes", "_frames", "_wants", "wakeup")
+    __slots__ = ("_changes", "_frames", "_wants", "origin", "uris", "wakeup")
 
     def __init__(self, wakeup: Wakeup, wants: Sequence[str] = LISTS) -> None:
         self.wakeup = wakeup
         self._wants = frozenset(wants)
         self._changes: dict[Change, None] = {}
         self._frames: deque[bytes] = deque(maxlen=MAX_FRAMES)
+        self.uris: set[str] = set()  # of the resources that it watches
+        self.origin: CallOrigin | None = None  # of the client's newest request; its scopes decide
+
+    def tell_resource(self, uri: str, watched: str) -> None:
+        """Take note that a resource has changed, which is `watched` itself or below that."""
+        is_kept = len(uri) <= URI_MAX and len(self._changes) < MAX_CHANGES
+        self.tell("resource", uri if is_kept else watched)
 
     def tell(self, kind: str, uri: str | None = None) -> None:
         """Take note of a change, if it is wanted."""
@@ -141,12 +155,19 @@ class _WatchedResource:
 class ResourceSubscriptions:
     """The resources that clients listen to."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, is_hidden: Callable[[str, ChangeListener], bool] = lambda _uri, _listener: False
+    ) -> None:
+        """`is_hidden` says whether a resource is not for this listener."""
+        self._is_hidden = is_hidden
         self._by_uri: dict[str, _WatchedResource] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
 
     async def add(self, uri: str, listener: ChangeListener, holders: Sequence[ServerResources]) -> None:
         """Listen to a resource at the first of these servers that allows it; raises Fault."""
+        if uri not in listener.uris and len(listener.uris) >= MAX_SUBSCRIPTIONS:
+            raise Fault(INVALID_PARAMS, f"params.uri: over {MAX_SUBSCRIPTIONS} subscriptions")
+        listener.uris.add(uri)
         watch = self._by_uri.get(uri)
         if watch is None:
             watch = self._by_uri[uri] = _WatchedResource(uri)
@@ -161,6 +182,7 @@ class ResourceSubscriptions:
 
     def drop(self, uri: str, listener: ChangeListener) -> None:
         """End the interest of a listener in a resource; the last one ends the subscription."""
+        listener.uris.discard(uri)
         watch = self._by_uri.get(uri)
         if watch is None:
             return
@@ -172,7 +194,7 @@ class ResourceSubscriptions:
 
     def leave(self, listener: ChangeListener) -> None:
         """End the interest of a listener in every resource."""
-        for uri in [uri for uri, watch in self._by_uri.items() if listener in watch.listeners]:
+        for uri in list(listener.uris):
             self.drop(uri, listener)
 
     def changed(self, server: ServerResources, uri: str | None) -> None:
@@ -180,7 +202,8 @@ class ResourceSubscriptions:
         for watch in self._by_uri.values():
             if watch.server is server and watch.concerns(uri):
                 for listener in watch.listeners:
-                    listener.tell("resource", uri or watch.uri)
+                    if not self._is_hidden(uri or watch.uri, listener):
+                        listener.tell_resource(uri or watch.uri, watch.uri)
 
     def move(self, came: Sequence[ServerResources]) -> None:
         """Subscribe again at servers that came anew what was subscribed at one of the same name."""
@@ -235,7 +258,7 @@ class ResourceCatalog:
         self._told: set[str] = set()  # problems that were logged
         self._known: dict[int, tuple[ServerResources, Callable[[], object]]] = {}
         self._listeners: dict[int, ChangeListener] = {}
-        self.subscriptions = ResourceSubscriptions()
+        self.subscriptions = ResourceSubscriptions(self._is_hidden)
         catalog.listen(self._tools_changed)
 
     @property
@@ -356,10 +379,16 @@ class ResourceCatalog:
 
     async def watch(self, uri: str, listener: ChangeListener) -> None:
         """Tell this listener also when this resource changes; raises Fault."""
+        if len(uri) > URI_MAX:
+            raise Fault(INVALID_PARAMS, f"params.uri: over {URI_MAX} characters")
         holders = [server for server in self.holders(uri) if _can_subscribe(server.capabilities)]
         if not holders:
             raise Fault(INVALID_PARAMS, f"params.uri: its server does not tell when {uri!r} changes")
         await self.subscriptions.add(uri, listener, holders)
+
+    def _is_hidden(self, uri: str, listener: ChangeListener) -> bool:
+        own, origin = self._own, listener.origin
+        return own is not None and origin is not None and own.is_hidden(uri, origin)
 
     def _all_servers(self) -> list[ServerResources]:
         own: list[ServerResources] = [] if self._own is None or self._own.is_empty else [self._own]

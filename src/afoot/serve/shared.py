@@ -25,7 +25,7 @@ from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.tokens import TokenChecks
 from afoot.serve.callers import Callers
 from afoot.serve.own_offers import OwnOffers
-from afoot.serve.resources import ResourceCatalog, ServerResources
+from afoot.serve.resources import ChangeListener, ResourceCatalog, ServerResources
 from afoot.serve.unread import UnreadResults
 from afoot.wire import mcp_2026, sealed
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Fault
@@ -205,8 +205,19 @@ class GatewayState(Struct):
 
     def check_lookup_scopes(self, lookup: Lookup, origin: CallOrigin) -> None:
         """Check that the caller may look this up, if it is of our own functions; raises Fault (F1)."""
+        self._check_scopes(lookup.subject, lookup.caller, origin)
+
+    async def watch_resource(
+        self, uri: str, listener: ChangeListener, caller: str, origin: CallOrigin
+    ) -> None:
+        """Tell a listener of this caller when a resource changes; raises Fault."""
+        self._check_scopes(uri, caller, origin)
+        listener.origin = origin
+        await self.resource_catalog.watch(uri, listener)
+
+    def _check_scopes(self, subject: str, caller: str, origin: CallOrigin) -> None:
         try:
-            self.own_offers.check_scopes(lookup, origin)
+            self.own_offers.check_scopes(subject, caller, origin)
         except MissingScope as error:
             raise self.refusal(error) from None
 

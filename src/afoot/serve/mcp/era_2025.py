@@ -369,7 +369,8 @@ class Era2025:
                 return
             work = answer_lookup_2025(self._gateway, lookup, partial(self._lookup_questions.ask, stream))
         else:
-            work = self._subscribe(request_id, str(message.method), resources.read_uri(message))
+            uri = resources.read_uri(message)
+            work = self._subscribe(request_id, str(message.method), uri, stream.origin)
         with self._pending.without_call(request_id) as wakeup:
             await serve_lookup(self._gateway, request_id, self.caller, stream, wakeup, work)
 
@@ -388,14 +389,14 @@ class Era2025:
         )
         return True
 
-    async def _subscribe(self, request_id: Id, method: str, uri: str) -> bytes:
+    async def _subscribe(self, request_id: Id, method: str, uri: str, origin: CallOrigin) -> bytes:
         """Subscribe to a resource, or end that; raises Fault."""
         catalog = self._gateway.resource_catalog
         if method == "resources/unsubscribe":
             catalog.subscriptions.drop(uri, self.listener)
             return mcp_2025.result_response(request_id)
         try:
-            await catalog.watch(uri, self.listener)
+            await self._gateway.watch_resource(uri, self.listener, self.caller, origin)
         except Fault as fault:
             raise resources.translate_fault(fault, "", modern=False, uri=uri) from None
         return mcp_2025.result_response(request_id)

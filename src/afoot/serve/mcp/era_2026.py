@@ -23,7 +23,7 @@ from afoot.serve.mcp.lookups import answer_lookup_2026, read_lookup, serve_looku
 from afoot.serve.mcp.pending import CANCELLED, PendingRequests
 from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
 from afoot.serve.mcp.tasks import watch_tasks
-from afoot.serve.resources import LISTS, ChangeListener, ResourceCatalog
+from afoot.serve.resources import LISTS, MAX_SUBSCRIPTIONS, ChangeListener, ResourceCatalog
 from afoot.serve.shared import GatewayState
 from afoot.wire import mcp_2025, mcp_2026
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, read_params
@@ -34,7 +34,6 @@ from afoot.wire.tasks import METHODS_2026
 
 MAX_ROUNDS = 8  # official clients stop at ten
 RETRY_WITHIN_S = 5.0  # within which a client retries a round without questions; official ones need 0.25 s
-MAX_SUBSCRIPTIONS = 1000  # resources that one listener may watch
 PRIVATE_CACHE = {**CACHE_FIELDS, "cacheScope": "private"}  # each client has its own list of tools
 
 # Lists that come from other servers: who makes them, and their key in the result.
@@ -236,7 +235,7 @@ class Era2026(Struct, eq=False):
             stream.watch(wakeup.wake)
             with await watch_tasks(gateway, message, wanted, caller, wakeup) as watch, present:
                 listener = listener_for(wanted, wakeup)
-                await serve_subscription(gateway, request_id, wanted, watch.over(stream), listener)
+                await serve_subscription(gateway, request_id, wanted, watch.over(stream), listener, caller)
 
     def _round(self, request: CallRequest, asked: Sequence[Question]) -> bytes:
         """The last frame that begins the next round."""
@@ -319,6 +318,7 @@ async def serve_subscription(
     wanted: ListenFilter,
     stream: ResponseStream,
     listener: ChangeListener,
+    caller: str,
 ) -> None:
     """Hold a stream open and tell of every wanted change, until it is left or we close; raises Fault."""
     if len(wanted.resourceSubscriptions) > MAX_SUBSCRIPTIONS:
@@ -329,7 +329,7 @@ async def serve_subscription(
 
     gateway.resource_catalog.listen(listener)
     try:
-        await _subscribe(gateway, wanted, listener)
+        await _subscribe(gateway, wanted, listener, caller, stream.origin)
         method = "notifications/subscriptions/acknowledged"
         await stream.send([mcp_2026.listen_notification(method, request_id, notifications=wanted)])
         await relay_changes(gateway, listener, stream, render)
@@ -369,11 +369,16 @@ def _cache_terms(gateway: GatewayState, terms: dict[str, Any]) -> dict[str, Any]
     return terms if is_lasting else {**terms, "ttlMs": 0}
 
 
-async def _subscribe(gateway: GatewayState, wanted: ListenFilter, listener: ChangeListener) -> None:
-    """Subscribe to the wanted resources; `wanted` keeps only those whose server tells of changes."""
+async def _subscribe(
+    gateway: GatewayState, wanted: ListenFilter, listener: ChangeListener, caller: str, origin: CallOrigin
+) -> None:
+    """Subscribe to the wanted resources.
+
+    `wanted` keeps only those whose server tells of changes, and for which the caller has the scopes.
+    """
     uris = list(dict.fromkeys(wanted.resourceSubscriptions))
     tried = await asyncio.gather(
-        *(gateway.resource_catalog.watch(uri, listener) for uri in uris), return_exceptions=True
+        *(gateway.watch_resource(uri, listener, caller, origin) for uri in uris), return_exceptions=True
     )
     for wrong in tried:
         if wrong is not None and not isinstance(wrong, Fault):

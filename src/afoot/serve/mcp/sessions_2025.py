@@ -260,6 +260,7 @@ class Sessions2025:
             raise Fault(INVALID_REQUEST, "this session has its stream already", status=409)
         held.streaming = True
         gateway, listener = self._gateway, held.era.listener
+        listener.origin = reply.origin
         reply.watch(listener.wakeup.wake)
         try:
             await reply.keep_alive()
