@@ -14,6 +14,7 @@ from afoot.core.call import INSTEAD, Call, State
 from afoot.core.facts import Answer, Answered, Asked, Fact, Question
 from afoot.core.ports import Clock, QuestionHooks
 from afoot.core.redaction import declared_in_schema, redacted_pointers
+from afoot.core.schema_cost import schema_cost
 from afoot.engine.approval import decision_of
 from afoot.engine.catalog import Catalog
 from afoot.engine.child_calls import ChildCalls
@@ -178,10 +179,12 @@ def check_answer(question: Question, answer: Answer) -> Answer:
 def misfits(question: Question, content: object) -> list[tuple[str, str]]:
     """The places where content does not fit the schema of a question, and why.
 
-    Anything fits an invalid schema. Nothing is fetched for one.
+    Anything fits an invalid schema, or one that takes too many steps. Nothing is fetched for one.
     """
     try:
         schema = json.decode(question.body) if question.body else {"type": "object"}
+        if not schema_cost(schema).allows(content):
+            return []
         validator = jsonschema_rs.validator_for(schema, offline=True)
     except Exception:  # a server may ask with any schema, and the library raises many things
         return []

@@ -7,18 +7,19 @@ import jsonschema_rs
 import msgspec
 from msgspec import Raw
 
+from afoot.core.schema_cost import MAX_STEPS, UNBOUNDED, SchemaCost, schema_cost
 from afoot.errors import ToolError
 from afoot.providers.functions import schema as schemas
 
 
 def check_arguments(schema: bytes, arguments: Raw) -> None:
     """Raise ToolError.validation, which names the fields, if the arguments do not fit the schema (E4)."""
-    validator = _validator(schema)
+    validator, cost = _validator(schema)
     try:
         given = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
         raise ToolError.validation(f"arguments: {error}") from None
-    if validator is None or validator.is_valid(given):
+    if validator is None or not cost.allows(given) or validator.is_valid(given):
         return
     # Models like to send null for arguments that they leave out; a required one is missing all the same.
     said = {name: value for name, value in given.items() if value is not None}
@@ -32,17 +33,24 @@ def check_arguments(schema: bytes, arguments: Raw) -> None:
 
 def fits_schema(schema: bytes, value: object) -> bool:
     """Whether a value fits; with a schema that cannot be used every value does."""
-    validator = _validator(schema)
-    return validator is None or validator.is_valid(value)
+    validator, cost = _validator(schema)
+    return validator is None or not cost.allows(value) or validator.is_valid(value)
 
 
 @lru_cache(maxsize=2048)
-def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
-    """Return None for a schema that cannot be used: then the tool itself must check. Nothing is fetched."""
+def _validator(schema: bytes) -> tuple[jsonschema_rs.Validator | None, SchemaCost]:
+    """The validator of a schema, and what it costs. Nothing is fetched.
+
+    None for a schema that cannot be used, or takes too many steps: then the tool itself must check.
+    """
     try:
-        return jsonschema_rs.validator_for(msgspec.json.decode(schema), mask="the value", offline=True)
+        decoded = msgspec.json.decode(schema)
+        cost = schema_cost(decoded)
+        if cost.size > MAX_STEPS:
+            return None, cost
+        return jsonschema_rs.validator_for(decoded, mask="the value", offline=True), cost
     except Exception:  # schemas come from anybody, and the library raises many things
-        return None
+        return None, UNBOUNDED
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> str:
