@@ -102,3 +102,21 @@ def test_a_folder_in_place_of_a_file_is_an_error_of_one_line(folder: Path) -> No
     (folder / "y").write_text("")
     with pytest.raises(FileError, match="cannot be"):
         files.replace(folder / "y" / "z", None, "new")
+
+
+@pytest.mark.parametrize(("mode", "written"), [(0o600, 0o600), (0o644, 0o644)])
+def test_a_draft_is_readable_by_its_owner_only_while_it_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, mode: int, written: int
+) -> None:
+    """S6: the tokens in a host's file are nobody else's, also for a moment."""
+    path, seen, sync = folder / "x.json", list[int](), os.fsync
+
+    def look(descriptor: int) -> None:
+        seen.append(os.fstat(descriptor).st_mode & 0o777)
+        sync(descriptor)
+
+    path.write_text("{}")
+    path.chmod(mode)
+    monkeypatch.setattr(os, "fsync", look)
+    files.replace(path, "{}", '{"token": "tulip"}')
+    assert seen == [0o600] and path.stat().st_mode & 0o777 == written

@@ -81,11 +81,14 @@ def _make_backup(target: Path) -> Path:
 
 def _write_draft(draft: Path, text: str, mode: int) -> None:
     draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    # Created with 0600: nobody else can read it, even before it gets the mode of the original.
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as out:
         out.write(text.encode("utf-8"))
         out.flush()
         os.fsync(out.fileno())
+    os.umask(mask := os.umask(0o077))
+    draft.chmod(mode & ~mask)
 
 
 def _copy_owner_and_mode(path: Path, like: Path) -> None:
