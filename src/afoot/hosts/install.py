@@ -410,7 +410,12 @@ def _gateway_addresses() -> set[str]:
 
 
 def _translate_text(origin: ServerOrigin, collector: _SecretCollector, key: str, text: str) -> str:
-    """A text as afoot reads it; if the host expands no variables, a text with `${` becomes a secret."""
+    """A text as afoot reads it; if the host expands no variables, a text with `${` becomes a secret.
+
+    Raises CannotAdopt for a reference to a secret of afoot: a project's file may not name those of others.
+    """
+    if origin.host.expands and secrets.REFERENCE.search(text):
+        raise CannotAdopt(f"{key}: it names a secret of afoot")
     if not origin.host.expands:
         return collector.secret(key, text) if "${" in text else text
     return translate_variables(text, origin.host.expands, origin.folder)
