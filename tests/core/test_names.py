@@ -1,7 +1,7 @@
 """Which names belong to which server, and what a name in the settings means."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -35,6 +35,8 @@ def test_a_prefixed_name_always_belongs_to_its_server(server: str, own: str) -> 
         assert len(found) <= MAX_NAME_CHARS and found.isascii() and " " not in found and "/" not in found
 
 
+@example("A:", "")
+@example("page_a_", "")
 @given(st.text(min_size=1, max_size=90), st.text(max_size=20))
 def test_the_name_of_a_page_belongs_to_no_server(name: str, source: str) -> None:
     """U12, B2: nor to the gateway."""

@@ -75,8 +75,11 @@ class ServerNames:
 
     def outside(self, name: str, source: str) -> str:
         """A name for the tool of a page that is in no server's range, with a digest of its source."""
-        shown = name if not self.is_reserved(name, "") else f"page_{_single(name)}"
-        return _cut(shown, f"{source} {name}", MAX_NAME_CHARS, True)
+        found = _cut(name, f"{source} {name}", MAX_NAME_CHARS, True)
+        # The digest counts too: behind a name that ends with `_`, it makes SERVER__TOOL of it.
+        if not self.is_reserved(name, "") and not self.is_reserved(found, ""):
+            return found
+        return _cut(f"page_{_single(name)}", f"{source} {name}", MAX_NAME_CHARS, True)
 
 
 def offered_name(own: str) -> str:

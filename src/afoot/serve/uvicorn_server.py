@@ -75,8 +75,8 @@ class HttpProtocol(HttpToolsProtocol):
     ends with that response, as HTTP allows. So a request can always be told that its client has left.
     """
 
-    # In slots, because a dictionary of more than 30 attributes is no longer shared between instances: it would
-    # cost every connection 1.4 KB.
+    # In slots, because a dictionary of more than 30 attributes is no longer shared between instances: it
+    # would cost every connection 1.4 KB.
     __slots__ = (
         "_body_bytes", "_bounds", "_chunks", "_content_bytes", "_dropped_bytes", "_has_ended", "_has_host",
         "_head_bytes", "_is_deaf", "_max_fields", "_next", "_refusal", "_settings", "_trailers", "_unused_s",
