@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -81,8 +82,11 @@ class HostPlace(Hall):
         file.write_text(change(file.read_text()))
 
     @contextmanager
-    def operator(self) -> Iterator[list[dict[str, Any]]]:
-        """A person at the console who runs what asks for approval, and is called Ada."""
+    def operator(self, *kinds: str) -> Iterator[list[dict[str, Any]]]:
+        """A person at the console who answers these kinds of questions: approvals with run, forms with Ada.
+
+        Yields the questions that the person answered first; the host may have answered one just before.
+        """
         answered = list[dict[str, Any]]()
         over = threading.Event()
 
@@ -90,6 +94,8 @@ class HostPlace(Hall):
             while not over.wait(POLL_S):
                 with suppress(OSError, ValueError, KeyError):
                     for asked in self._api("GET", "/api/questions")["questions"]:
+                        if asked["kind"] not in kinds:
+                            continue
                         content = {"decision": "run"} if asked["kind"] == "approval" else {"name": "Ada"}
                         self._api(
                             "POST",
@@ -116,7 +122,10 @@ class HostPlace(Hall):
         try:
             headers = {"authorization": f"Bearer {address['token']}", "content-type": "application/json"}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
-            return json.loads(connection.getresponse().read())
+            response = connection.getresponse()
+            if response.status != HTTPStatus.OK:
+                raise OSError(f"{method} {path} was answered with {response.status}")
+            return json.loads(response.read())
         finally:
             connection.close()
 

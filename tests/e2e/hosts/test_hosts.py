@@ -55,7 +55,9 @@ class Sessions:
         self.host = host
         self.place = place
         self.killed = 0  # the process of the gateway
-        with place.operator() as answered:
+        # `codex exec` declines forms itself, so nobody else answers them: the first answer would count.
+        kinds = ("approval",) if host is CODEX else ("approval", "form")
+        with place.operator(*kinds) as answered:
             self.first = self._play_first()
             self.answered = [one["kind"] for one in answered]
         file = place.gateway.folder / "home" / FILE
@@ -136,7 +138,7 @@ def test_a_question(sessions: Sessions) -> None:
     """
     told = sessions.told("ask_name")[-1]
     if sessions.host is CODEX:
-        assert "decline" in told and "form" not in sessions.answered
+        assert "decline" in told
     else:
         assert "Ada" in told and sessions.answered.count("form") == 1
 
