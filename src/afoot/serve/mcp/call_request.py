@@ -35,7 +35,7 @@ from afoot.core.ports import Provider, TimerHandle, Tool
 from afoot.engine.approval import without_haste
 from afoot.engine.child_calls import MAX_CHANGES_AT_ONCE
 from afoot.engine.engine import Submission
-from afoot.engine.followers import Follower
+from afoot.engine.followers import Follower, Wakeup
 from afoot.engine.live_call import SAMPLE_S, LiveCall
 from afoot.engine.questions import keep_answer, questions_open_at
 from afoot.errors import AfootError, CallerError, ToolError
@@ -128,7 +128,7 @@ class CallRequest:
         self.caller = caller
         self.stream = stream
         self.era = era
-        self.wakeup = asyncio.Event()
+        self.wakeup = Wakeup()
         self.round = 0
         self.stopped = False
         self.waits = False  # for a call that another request opened; leaving is then no cancel
@@ -358,7 +358,7 @@ class CallRequest:
     def stop(self) -> None:
         """End this request without an answer: its caller has cancelled it."""
         self.stopped = True
-        self.wakeup.set()
+        self.wakeup.wake()
 
     def detach(self) -> bool:
         """Follow no longer; True if the call now runs for nobody."""
@@ -404,7 +404,7 @@ class CallRequest:
         self.series = ProgressSeries() if is_new else self.requests.new_series()
         self._shows_stages = live.tool.lifecycle == "stages"
         hz = None if self.tool_call.token is UNSET else self.gateway.settings.progress_hz
-        follower = Follower(live, self.wakeup.set, engine.clock, hz)
+        follower = Follower(live, self.wakeup.wake, engine.clock, hz)
         # Most calls end within DEFER_S. Only the others get a timer and a watch on their caller: both cost
         # more than a short call itself.
         engine.deadlines.defer(self, self._outlive_first_moment)
@@ -413,7 +413,6 @@ class CallRequest:
             while not done:
                 if not self.stream.gone:  # else nobody took the last frames, and nobody wakes us for that
                     await self.wakeup.wait()
-                self.wakeup.clear()
                 done = await self._send_new(follower)
         finally:
             follower.close()  # also of a call that is forgotten: it and its followers would be a cycle
@@ -525,7 +524,7 @@ class CallRequest:
             self._due = self._begun + outcome.seconds
             self.has_own_deadline = True
             if not outcome.seconds:
-                self.wakeup.set()
+                self.wakeup.wake()
         return True
 
     async def _answer_text(self, text: str, fields: Mapping[str, object], error: ErrorMeta | None) -> None:
@@ -536,7 +535,7 @@ class CallRequest:
     def _outlive_first_moment(self) -> None:
         """Watch the caller, and mind the call's silence: it is not one of the many that end at once."""
         self._is_past_first_moment = True
-        self.stream.watch(self.wakeup.set)
+        self.stream.watch(self.wakeup.wake)
         share_s = 0.0 if self.as_task else handles.TIMEOUT_SHARE * self._client_timeout()
         if self.era.may_hand_over(self):
             self._due = min(self._due, self._begun + share_s)
@@ -576,14 +575,14 @@ class CallRequest:
             follower.seq = min(follower.seq, seq)
         follower.number = min(follower.number, number)
         if follower.seq < live.recorded or follower.number < live.call.readings:
-            self.wakeup.set()
+            self.wakeup.wake()
 
     async def _continue_after(self, follower: Follower, after: int) -> bool:
         """Go on behind the fact that the caller had last; ask what it does not know to be asked."""
         call = self.live.call
         follower.seq = min(follower.seq, after)
         follower.number = min(follower.number, max(0, call.readings - 1))
-        self.wakeup.set()
+        self.wakeup.wake()
         if call.open and (frames := self.era.ask(self, list(call.open.values()))[0]):
             await self.stream.send(frames)
         ends = [entry.seq for entry in self.live.backlog if type(entry.fact) is Finished]
@@ -847,17 +846,16 @@ class CallRequest:
     async def _wait_for_room(self, size: int) -> bool:
         """Wait until a result of this size may be sent; False if nobody waits for it any more."""
         unread = self.gateway.unread
-        self.stream.watch(self.wakeup.set)
-        unread.await_room(self.wakeup.set)
+        self.stream.watch(self.wakeup.wake)
+        unread.await_room(self.wakeup.wake)
         try:
             while not (self.stopped or self.stream.gone):
                 if unread.take(self.caller, size):
                     return True
-                self.wakeup.clear()
                 await self.wakeup.wait()
             return False
         finally:
-            unread.leave(self.wakeup.set)
+            unread.leave(self.wakeup.wake)
 
     async def _load_again(self, size: int) -> LiveCall:
         """Load the call whose result has waited in the history; raises Fault if it was deleted meanwhile."""
@@ -903,7 +901,7 @@ class CallRequest:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self.wakeup.set()
+        self.wakeup.wake()
 
     def _add_content(self, item: Reported, frames: list[bytes]) -> None:
         """Add a report that has content: data, or a partial result."""

@@ -31,7 +31,7 @@ MAX_TRIES = 3  # how often a question is put again after an answer that does not
 class Wakeable(Protocol):
     """Something that wakes whoever sends the frames of an asker."""
 
-    def set(self) -> object: ...
+    def wake(self) -> object: ...
 
 
 class Asker(Protocol):
@@ -57,7 +57,7 @@ class TaskAsker:
         self.wakeup = self
         self._wake = wake
 
-    def set(self) -> None:
+    def wake(self) -> None:
         """Wake the stream: there is something to send."""
         self._wake()
 
@@ -157,7 +157,7 @@ class CallQuestions:
         self._gateway.count("answers refused")
         if not asker.stream.gone:  # else it is asked again when it comes back
             asker.extra_frames.append(self._put(asker, asked, tries))
-            asker.wakeup.set()
+            asker.wakeup.wake()
 
 
 class _ClientError(Struct):

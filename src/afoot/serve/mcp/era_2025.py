@@ -298,7 +298,7 @@ class Era2025:
             if before.live.call.id != request.live.call.id or not isinstance(stream, ResumableStream):
                 raise id_in_use(request_id)
             stream.leave()
-            before.wakeup.set()
+            before.wakeup.wake()
             await asyncio.sleep(TAKE_OVER_CHECK_S)
         self._detached.pop(request_id, None)
         self._call_questions.pass_on(request, received)
