@@ -85,6 +85,7 @@ class Era2026(Struct, eq=False):
                 request = await begin(gateway, tool_call, self._caller, stream, self, deadline=deadline)
             if wakeup.closed:  # a cancel that comes while the call is looked for counts (X1)
                 request.cancel("caller", CANCELLED)
+        del headers  # only the opening compares them
         await self._follow(request)
 
     async def _follow(self, request: CallRequest) -> None:

@@ -67,7 +67,9 @@ class McpHttp:
             elif scope["method"] != "POST":
                 await reply.json(405, b"", (b"allow", b"POST"))
             else:
-                await self._post(scope, headers, receive, reply, caller)
+                serving = self._post(scope, headers, receive, reply, caller)
+                del headers  # a call may wait long, and they are 1.1 KB; the frames below drop theirs, too
+                await serving
         except Fault as fault:
             lacking = Denied(fault.status, fault.message, " ".join((CALL, *fault.missing_scopes)))
             challenge = challenge_headers(guard, lacking) if fault.missing_scopes else ()
@@ -136,6 +138,7 @@ class McpHttp:
         if reply.denied:  # it may have waited long with the rest of it
             raise ConnectionResetError
         asked = mcp_2026.read(body, headers)
+        del message, body
         if len(headers) != len(scope["headers"]):
             check_duplicate_headers(scope, asked.id)
         is_call = isinstance(asked, ToolCall)
@@ -152,7 +155,9 @@ class McpHttp:
             if is_call:
                 # A bridge knows no schema to mirror arguments by, so no headers are compared for it. At
                 # `until` the request ends: the next one comes with a newer token.
-                await era.call(asked, reply, None if is_bridged else headers, reply.until)
+                serving = era.call(asked, reply, None if is_bridged else headers, reply.until)
+                del headers
+                await serving
             else:
                 await era.request(asked, reply, headers)
         except Fault as fault:
