@@ -280,12 +280,15 @@ def required_urls(wrong: Fault) -> list[ElicitationUrl]:
 
 
 def read_list_page(result: Raw, key: str) -> tuple[list[Raw], str | None]:
-    """One page of a list, and the cursor of the next page; raises Fault if it is none."""
+    """One page of a list, and the cursor of the next page; raises Fault if it is none.
+
+    The entries are views of the page, which stays in memory as long as one of them.
+    """
     try:
         found = msgspec.json.decode(result, type=dict[str, Raw])
         items = msgspec.json.decode(found.get(key, b"[]"), type=list[Raw])
         cursor = msgspec.json.decode(found.get("nextCursor", b"null"), type=str | None)
-        return [Raw(bytes(item)) for item in items], cursor
+        return items, cursor
     except _UNREADABLE as error:
         raise Fault(PARSE_ERROR, f"no list of {key}: {error}") from None
 

@@ -37,6 +37,10 @@ for text in sys.stdin:
         page = int(message.get("params", {}).get("cursor") or 0)
         tools = [{**TOOL, "name": f"t{page}", "description": "x" * 1_000_000}]
         answer(message, {"tools": tools, "nextCursor": str(page + 1)})
+    elif method == "tools/list" and KIND == "many":
+        answer(message, {"tools": [{}, *({**TOOL, "name": f"t{number}"} for number in range(20_000))]})
+    elif method == "tools/list" and KIND == "tiny":
+        answer(message, {"tools": [0] * 600_000})
     elif method == "tools/list":
         answer(message, {"tools": [TOOL]})
     elif method == "tools/call":

@@ -5,19 +5,27 @@ import gzip
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from queue import Queue
 from threading import Thread
 
 import pytest
 import uvloop
-from msgspec import json
+from msgspec import Raw, json
 
 from afoot.config.settings import Server, Settings
 from afoot.gateway import Gateway
-from afoot.providers.upstream.offers import MAX_LIST_BYTES
+from afoot.providers.upstream.offers import (
+    MAX_LIST_BYTES,
+    MAX_TOOLS,
+    REFRESH_PAUSE_S,
+    SLICE_BYTES,
+    SLICE_ENTRIES,
+    refresh_pause,
+    slices,
+)
 from afoot.providers.upstream.transport import LOG_BYTES, LOG_LINES, ServerLog
 from tests.attack.measured_loop import PASSES_A_REQUEST
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
@@ -118,12 +126,18 @@ def test_a_flood_of_events_keeps_nobody_waiting(event: bytes, times: int, packed
     assert len(lines) <= LOG_LINES and sum(map(len, lines)) <= LOG_BYTES
 
 
+@asynccontextmanager
+async def listed(kind: str) -> AsyncIterator[Gateway]:
+    """A gateway that has read the lists of a server."""
+    settings = Settings(store=":memory:", servers={"flooding": flooding(kind)})
+    async with Gateway(settings=settings) as gateway:
+        await gateway.servers.wait_until_opened(20)
+        yield gateway
+
+
 async def listed_bytes() -> tuple[int, list[str]]:
     """The bytes of the tools that are offered of a list without end, and the server's log."""
-    async with Gateway(
-        settings=Settings(store=":memory:", servers={"flooding": flooding("list")})
-    ) as gateway:
-        await gateway.servers.wait_until_opened(20)
+    async with listed("list") as gateway:
         size = sum(len(tool.definition) for tool in gateway.engine.catalog)
         return size, [line for _, line in gateway.servers.get("flooding").connection.logs]
 
@@ -133,6 +147,43 @@ def test_a_list_without_end_is_cut_by_its_bytes() -> None:
     size, lines = asyncio.run(listed_bytes())
     assert 1_000_000 < size <= MAX_LIST_BYTES + 1_000_000
     assert any("list too large" in line for line in lines)
+
+
+async def listed_tools(kind: str) -> tuple[int, Mapping[str, int]]:
+    """The number of tools that are offered of a server whose lists were read three times, and its faults."""
+    async with listed(kind) as gateway:
+        connection = gateway.servers.get("flooding").connection
+        for _ in range(2):
+            await connection.open()  # which reads the lists of one that is open again
+        return sum(tool.server == "flooding" for tool in gateway.engine.catalog), connection.counted
+
+
+def test_a_list_of_many_small_tools_is_cut_by_its_entries() -> None:
+    """H8: 20,000 tools in a page; those that fit are offered, and a list that stays the same is read once."""
+    offered, counted = asyncio.run(listed_tools("many"))
+    assert offered == MAX_TOOLS - 1
+    assert counted == {"list_too_large": 3, "bad_tool": 1}
+
+
+def test_a_page_of_countless_entries_is_not_taken_apart() -> None:
+    """H8: telling the entries of a page apart takes time before they can be counted."""
+    offered, counted = asyncio.run(listed_tools("tiny"))
+    assert offered == 0
+    assert counted == {"list_too_large": 3}
+
+
+def test_a_list_is_read_in_slices() -> None:
+    """H8: between two slices, all others have their turn."""
+    small, large = Raw(b"{}"), Raw(b"x" * SLICE_BYTES)
+    assert [len(part) for part in slices([small] * (2 * SLICE_ENTRIES + 1))] == [*[SLICE_ENTRIES] * 2, 1]
+    assert [len(part) for part in slices([large, large, small, large])] == [1, 1, 2]
+
+
+def test_a_list_that_keeps_changing_takes_a_twentieth_of_the_time() -> None:
+    """H8: the pause before the next reading grows with the work of the last one, without a bound."""
+    assert refresh_pause(10.0, 0.001, is_calm=True) == REFRESH_PAUSE_S[0]
+    assert refresh_pause(1.0, 0.001, is_calm=False) == 2.0
+    assert refresh_pause(0.1, 3.0, is_calm=False) == 60.0
 
 
 def test_lines_that_were_left_out_are_counted_where_they_would_stand() -> None:

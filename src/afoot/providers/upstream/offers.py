@@ -7,8 +7,9 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import msgspec
@@ -28,8 +29,15 @@ from afoot.wire.mcp_2026 import ParamHeader
 
 MAX_PAGES: Final = 1000  # of one list: a server whose cursors never end must not hang us
 MAX_LIST_BYTES: Final = 8 * 1024 * 1024  # of one list; what a server lists beyond is not offered
+MAX_TOOLS: Final = 5_000  # of one server: the catalog takes 20 us for each whenever one of them changes
+MAX_ENTRIES: Final = 20_000  # of a list of resources, templates or prompts
+# Of one page: 32 million entries of one byte took 17 s to tell apart, before any of them could be counted.
+MAX_PAGE_COMMAS: Final = 500_000
+SLICE_ENTRIES: Final = 100  # of a list that are read before all others have their turn: 1 to 2 ms
+SLICE_BYTES: Final = 128 * 1024  # or so many bytes of them
 RELISTEN_S: Final = (1.0, 30.0)  # before a stream of notifications that ended is asked for again, doubling
 REFRESH_PAUSE_S: Final = (0.1, 10.0)  # before changed lists are read again; doubling while they keep changing
+REFRESH_PAUSE_FACTOR: Final = 20  # times the work of the last reading: one server takes 5 % of the loop
 MAX_DEPTH: Final = 100  # of an entry: it is decoded again wherever it is listed, on any stack
 APP_SCHEME: Final = "ui://"  # of the pages of MCP Apps
 MAX_REFUSED_SHOWN: Final = 100  # tools of one list that cannot be offered, each in a line
@@ -38,6 +46,7 @@ LIMIT_SETTINGS: Final = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s"
 
 Items = list[dict[str, Any]]
 OnChange = Callable[[str, str | None], object]  # tools, resources, prompts; or resource and its URI
+ReadTools = tuple[dict[str, "UpstreamTool"], list[str]]  # by their names; and why others cannot be offered
 
 _log = logging.getLogger("afoot.upstream")
 
@@ -118,17 +127,20 @@ class ServerOffers:
         self._timer: asyncio.TimerHandle | None = None  # until changed lists are read
         self._pause = REFRESH_PAUSE_S[0]
         self._refreshed_at = 0.0
+        self._work_s = 0.0  # that the last reading took of the loop, with everything that followed from it
 
     def listen(self, callback: OnChange) -> Callable[[], None]:
         """Call back on changes, until the function that is returned is called."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
 
-    def set_lists(self, lists: ServerLists) -> None:
-        """Take these lists, and tell listeners which of them are new."""
+    def set_lists(self, lists: ServerLists, read: ReadTools | None = None) -> None:
+        """Take these lists, and tell listeners which of them are new; `read`: their tools, if read before."""
         changed_kinds = self.lists.changed_kinds(lists)
         self.lists = lists
-        self.tools, self.refused = read_tools(lists.tools, self._server, self._limits, self._server_log)
+        if "tools" in changed_kinds:
+            reading = read or read_tools(lists.tools, self._server, self._limits, self._server_log)
+            self.tools, self.refused = reading
         self.has_apps = lists.has_apps
         for kind in changed_kinds:
             self.tell(kind, None)
@@ -160,7 +172,7 @@ class ServerOffers:
         self._connection = connection
         if self._timer is None:
             is_calm = loop.time() - self._refreshed_at > 2 * self._pause
-            self._pause = REFRESH_PAUSE_S[0] if is_calm else min(2 * self._pause, REFRESH_PAUSE_S[1])
+            self._pause = refresh_pause(self._pause, self._work_s, is_calm=is_calm)
             self._timer = loop.call_later(self._pause, self._on_refresh_due)
 
     def tell(self, kind: str, uri: str | None) -> None:
@@ -177,6 +189,7 @@ class ServerOffers:
         if connection is None or connection.lost is not None:
             return
         self._refreshed_at = asyncio.get_running_loop().time()
+        self._work_s = 0.0
         if self.listing is not None and not self.listing.done():
             self.refresh_soon(connection)
         else:
@@ -189,14 +202,34 @@ class ServerOffers:
 
     async def _fetch_tools(self, connection: McpConnection) -> None:
         changes = connection.list_changes
-        tools = await _fetch_pages(connection, "tools/list", "tools", "tools" in connection.capabilities)
-        self.set_lists(replace(self.lists, tools=tools))
+        is_promised = "tools" in connection.capabilities
+        definitions = await _fetch_pages(connection, "tools/list", "tools", is_promised, MAX_TOOLS)
+        tools = self.tools
+        if self.lists.changed_kinds(replace(self.lists, tools=definitions)):
+            reading = ToolReading(self._server, self._limits, self._server_log)
+            for part in slices(definitions):
+                with self._work():
+                    reading.add(part)
+                await asyncio.sleep(0)
+            tools = reading.found
+            with self._work():  # the lists of this moment: another connection may have read others meanwhile
+                self.set_lists(replace(self.lists, tools=definitions), (tools, reading.refused))
         connection.listed = changes
-        connection.digests = {name: found.tool.digest for name, found in self.tools.items()}
+        connection.digests = {name: found.tool.digest for name, found in tools.items()}
 
     async def _fetch_others(self, connection: McpConnection) -> None:
         lists = await fetch_other_lists(connection)
-        self.set_lists(replace(lists, tools=self.lists.tools, needs_2026=self.lists.needs_2026))
+        with self._work():
+            self.set_lists(replace(lists, tools=self.lists.tools, needs_2026=self.lists.needs_2026))
+
+    @contextmanager
+    def _work(self) -> Iterator[None]:
+        """Add the block to the work of this reading, in processor time; it may not wait for anything."""
+        begun = time.thread_time()
+        try:
+            yield
+        finally:
+            self._work_s += time.thread_time() - begun
 
     async def _fetch(self, reading: Awaitable[None]) -> Exception | None:
         """Read lists; returns the error, if there was one: then they stay as they were."""
@@ -307,16 +340,47 @@ async def fetch_other_lists(connection: McpConnection) -> ServerLists:
     offered = connection.capabilities
     lists = ServerLists()
     if "resources" in offered:
-        resources = await _fetch_pages(connection, "resources/list", "resources", True)
-        templates = await _fetch_pages(connection, "resources/templates/list", "resourceTemplates", False)
-        lists.resources = _decode_dicts(resources)
-        lists.templates = _decode_dicts(templates)
+        lists.resources = await _fetch_dicts(connection, "resources/list", "resources", True)
+        lists.templates = await _fetch_dicts(
+            connection, "resources/templates/list", "resourceTemplates", False
+        )
     if "prompts" in offered:
-        lists.prompts = _decode_dicts(await _fetch_pages(connection, "prompts/list", "prompts", True))
+        lists.prompts = await _fetch_dicts(connection, "prompts/list", "prompts", True)
     return lists
 
 
-async def _fetch_pages(connection: McpConnection, method: str, key: str, is_promised: bool) -> list[Raw]:
+def refresh_pause(last_s: float, work_s: float, *, is_calm: bool) -> float:
+    """Return the pause before changed lists are read again, by the last one and by the work that it took."""
+    pause = REFRESH_PAUSE_S[0] if is_calm else min(2 * last_s, REFRESH_PAUSE_S[1])
+    return max(pause, REFRESH_PAUSE_FACTOR * work_s)
+
+
+def slices(items: list[Raw]) -> Iterator[list[Raw]]:
+    """The entries of a list in parts that are each read in about 2 ms."""
+    part: list[Raw] = []
+    size = 0
+    for item in items:
+        part.append(item)
+        size += len(item)
+        if len(part) >= SLICE_ENTRIES or size >= SLICE_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+async def _fetch_dicts(connection: McpConnection, method: str, key: str, is_promised: bool) -> Items:
+    """Return the entries of a list that are objects and can be read."""
+    found: Items = []
+    for part in slices(await _fetch_pages(connection, method, key, is_promised, MAX_ENTRIES)):
+        found += _decode_dicts(part)
+        await asyncio.sleep(0)
+    return found
+
+
+async def _fetch_pages(
+    connection: McpConnection, method: str, key: str, is_promised: bool, max_entries: int
+) -> list[Raw]:
     """Return all pages of a list; nothing, if the server does not know it and did not promise it."""
     found: list[Raw] = []
     cursor: str | None = None
@@ -329,12 +393,15 @@ async def _fetch_pages(connection: McpConnection, method: str, key: str, is_prom
             if fault.code == METHOD_NOT_FOUND or not is_promised:
                 return found
             raise
+        if bytes(result).count(b",") > MAX_PAGE_COMMAS:
+            _count_too_large(connection, method, f"{MAX_PAGE_COMMAS} commas in a page", len(found))
+            return found
         items, cursor = client_reading.read_list_page(result, key)
         for item in items:
             size += len(item)
-            if size > MAX_LIST_BYTES:
-                text = f"{method}: over {MAX_LIST_BYTES} bytes, so {len(found)} entries are offered"
-                connection.server_log.count_anomaly("list_too_large", text)
+            if size > MAX_LIST_BYTES or len(found) == max_entries:
+                bound = f"{MAX_LIST_BYTES} bytes" if size > MAX_LIST_BYTES else f"{max_entries} entries"
+                _count_too_large(connection, method, bound, len(found))
                 return found
             found.append(Raw(bytes(item)))  # a copy: it would keep its whole page in memory
         if cursor is None:
@@ -344,6 +411,11 @@ async def _fetch_pages(connection: McpConnection, method: str, key: str, is_prom
         seen.add(cursor)
     connection.server_log.count_anomaly("endless_list", method)
     return found
+
+
+def _count_too_large(connection: McpConnection, method: str, bound: str, offered: int) -> None:
+    text = f"{method}: over {bound}, so {offered} entries are offered"
+    connection.server_log.count_anomaly("list_too_large", text)
 
 
 def _decode_dicts(items: list[Raw]) -> Items:
@@ -364,37 +436,55 @@ def server_limits(server: Server, limits: Limits) -> Limits:
 
 def read_tools(
     definitions: Iterable[Raw], server: Server, limits: Limits, server_log: ServerLog
-) -> tuple[dict[str, UpstreamTool], list[str]]:
-    """Return the tools that can be offered, by their names at the server, and why others cannot.
+) -> ReadTools:
+    """Return the tools that can be offered, by their names at the server, and why others cannot."""
+    reading = ToolReading(server, limits, server_log)
+    reading.add(definitions)
+    return reading.found, reading.refused
+
+
+class ToolReading:
+    """The tools of a list, as far as it was read: those that can be offered, and why others cannot.
 
     Those are counted as anomalies, too.
     """
-    found: dict[str, UpstreamTool] = {}
-    refused: list[str] = []
 
-    def refuse(kind: str, why: str) -> None:
-        server_log.count_anomaly(kind, why)
-        if len(refused) < MAX_REFUSED_SHOWN:
-            refused.append(clean_line(why, REFUSED_CHARS) or "")
+    def __init__(self, server: Server, limits: Limits, server_log: ServerLog) -> None:
+        self.found: dict[str, UpstreamTool] = {}
+        self.refused: list[str] = []
+        self._server = server
+        self._limits = limits
+        self._server_log = server_log
 
-    for raw in definitions:
+    def add(self, definitions: Iterable[Raw]) -> None:
+        """Read more definitions of the list."""
+        for raw in definitions:
+            self._add(raw)
+
+    def _add(self, raw: Raw) -> None:
         try:
             definition = _definition_decoder.decode(raw)
         except (msgspec.DecodeError, RecursionError) as error:
-            refuse("bad_tool", str(error))
-            continue
+            self._refuse("bad_tool", str(error))
+            return
         if not definition.name or not definition.name.isprintable():
-            refuse("bad_tool", f"{definition.name!r} is no name for a tool")
+            self._refuse("bad_tool", f"{definition.name!r} is no name for a tool")
         elif problem := _unreadable(raw):
-            refuse("bad_tool", f"{definition.name}: {problem}")
-        elif definition.name in found:
-            refuse("tool_named_twice", f"{definition.name} stands twice in its list; the first counts")
+            self._refuse("bad_tool", f"{definition.name}: {problem}")
+        elif definition.name in self.found:
+            self._refuse("tool_named_twice", f"{definition.name} stands twice in its list; the first counts")
         elif b"x-mcp-header" in bytes(raw) and mcp_2026.has_invalid_param_headers(raw):
             # The protocol demands that such a tool is not offered.
-            refuse("bad_tool", f"{definition.name}: its x-mcp-header is not valid")
+            self._refuse("bad_tool", f"{definition.name}: its x-mcp-header is not valid")
         else:
-            found[definition.name] = _read_tool(raw, definition, server, limits, server_log.server)
-    return found, refused
+            self.found[definition.name] = _read_tool(
+                raw, definition, self._server, self._limits, self._server_log.server
+            )
+
+    def _refuse(self, kind: str, why: str) -> None:
+        self._server_log.count_anomaly(kind, why)
+        if len(self.refused) < MAX_REFUSED_SHOWN:
+            self.refused.append(clean_line(why, REFUSED_CHARS) or "")
 
 
 def _unreadable(raw: Raw) -> str:
