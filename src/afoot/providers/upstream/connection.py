@@ -26,6 +26,7 @@ from afoot.providers.upstream.transport import (
     RequestListener,
     ServerLog,
     Transport,
+    as_request_id,
 )
 from afoot.wire import client, client_reading, client_tasks, mcp_2025, mcp_2026
 from afoot.wire.client import Dialect
@@ -221,8 +222,9 @@ class McpConnection:
                 self._on_notification(message.method, message.params)
         except Fault:
             self.server_log.count_anomaly("garbage", line[:400].decode("utf-8", "replace"))
-        except Exception:
-            _log.exception("server %s: a message was lost", self.server_log.server)
+        except Exception:  # a fault of ours, which a server may cause again and again
+            if self.server_log.count_anomaly("lost_message"):
+                _log.exception("server %s: a message was lost", self.server_log.server)
 
     def mark_lost(self, reason: str, level: int = logging.WARNING) -> None:
         """End the connection because the server is gone; each request that waits for an answer fails.
@@ -367,8 +369,12 @@ class McpConnection:
         self.visits.setdefault(page, asyncio.Event()).set()
 
     def _on_request(self, message: Envelope, stream: PendingRequest | None) -> None:
-        """Answer a request of the server in a task: ask the maker of the request that it belongs to."""
-        assert isinstance(message.id, int | str)
+        """Answer a request of the server in a task: ask the maker of the request that it belongs to.
+
+        Raises Fault for a request that cannot be answered, because its id is null.
+        """
+        if not isinstance(message.id, int | str):
+            raise Fault(INVALID_REQUEST, "id: must be a string or an integer, not null")
         if message.method == "ping":
             self._send(client.result_response(message.id, {}))
             return
@@ -457,9 +463,8 @@ class McpConnection:
 
     def _find_pending(self, named: object) -> PendingRequest | None:
         """Return a request of ours by its id, which some servers give back as a text."""
-        if isinstance(named, str) and named.isascii() and named.isdigit():
-            named = int(named)
-        return self._pending.get(named) if isinstance(named, int) else None
+        number = as_request_id(named)
+        return None if number is None else self._pending.get(number)
 
     def _only_listener(self) -> RequestListener | None:
         """Return the maker of the only request that may ask or log, None if there are several."""

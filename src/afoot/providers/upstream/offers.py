@@ -364,7 +364,8 @@ def slices(items: list[Raw]) -> Iterator[list[Raw]]:
         size += len(item)
         if len(part) >= SLICE_ENTRIES or size >= SLICE_BYTES:
             yield part
-            part, size = [], 0
+            part = []
+            size = 0
     if part:
         yield part
 

@@ -20,6 +20,7 @@ from afoot.wire import client_reading
 from afoot.wire.client_reading import ReceivedLog, ReceivedProgress
 from afoot.wire.jsonrpc import Envelope, Fault, Id
 
+MAX_ID_DIGITS: Final = 20  # of an id of ours that comes back as a text
 SLICE_S: Final = 0.002  # of handling what one server says before all others have their turn
 LOG_LINES: Final = 1000  # of one server that are kept
 LOG_BYTES: Final = 256 * 1024  # of these lines together
@@ -200,12 +201,17 @@ class ServerLog:
         while len(self.logs) > LOG_LINES or self._bytes > LOG_BYTES:
             self._bytes -= len(self.logs.popleft()[1])
 
-    def count_anomaly(self, kind: str, text: str = "") -> None:
-        """Count a message that was dropped or repaired; the first ones of each kind are logged, too."""
+    def count_anomaly(self, kind: str, text: str = "") -> bool:
+        """Count a message that was dropped or repaired; returns whether it is one of the first of its kind.
+
+        Those are logged, too.
+        """
         count = self.counted[kind] = self.counted.get(kind, 0) + 1
-        if count <= ANOMALIES_LOGGED:
-            shown = f": {clean_line(text, 200)}" if text else ""
-            self.note(f"{kind.replace('_', ' ')} (number {count}){shown}", logging.WARNING)
+        if count > ANOMALIES_LOGGED:
+            return False
+        shown = f": {clean_line(text, 200)}" if text else ""
+        self.note(f"{kind.replace('_', ' ')} (number {count}){shown}", logging.WARNING)
+        return True
 
 
 class MessageRecording:
@@ -249,11 +255,20 @@ class MessageRecording:
     def _find_pending(self, message: Envelope) -> PendingRequest | None:
         """Return the request that a message names, or the only one there is if it names none."""
         named = message.id if message.method is UNSET else _progress_token(message)
-        if isinstance(named, str) and named.isdecimal():
-            named = int(named)
         if named is None and len(self._pending) == 1:
             return next(iter(self._pending.values()))
-        return self._pending.get(named) if isinstance(named, int) else None
+        number = as_request_id(named)
+        return None if number is None else self._pending.get(number)
+
+
+def as_request_id(named: object) -> int | None:
+    """Return the id of a request of ours, which some servers give back as a text; None if it cannot be one.
+
+    A number of over 4,300 digits would raise ValueError.
+    """
+    if isinstance(named, str) and len(named) <= MAX_ID_DIGITS and named.isascii() and named.isdigit():
+        return int(named)
+    return named if isinstance(named, int) else None
 
 
 def _progress_token(message: Envelope) -> object:

@@ -1,0 +1,50 @@
+"""A server that sends odd messages: they are counted, and neither the log nor memory grows with them."""
+
+import logging
+
+import pytest
+from msgspec import json
+
+from afoot.providers.upstream.transport import ANOMALIES_LOGGED
+from tests.providers.upstream.test_connection import connected
+
+TIMES = 10 * ANOMALIES_LOGGED
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ({"method": "roots/list", "id": None}, "garbage"),
+        ({"method": "ping", "id": None}, "garbage"),
+        ({"result": {}, "id": "9" * 5_000}, "stray_answer"),
+        ({"method": "notifications/progress", "params": {"progressToken": "9" * 5_000, "progress": 1}},
+         "unknown_token"),
+        ({"method": "notifications/cancelled", "params": {"requestId": "9" * 5_000}}, ""),
+    ],
+    ids=["request", "ping", "answer", "progress", "cancel"],
+)  # fmt: skip
+async def test_odd_messages_fill_no_log(
+    message: dict[str, object], kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """H8, U1: the first ones are logged without a trace, the others only counted."""
+    connection, _ = connected()
+    with caplog.at_level(logging.INFO):
+        for _ in range(TIMES):
+            connection.receive(json.encode({"jsonrpc": "2.0", **message}))
+    assert connection.server_log.counted == ({kind: TIMES} if kind else {})
+    assert len(caplog.records) == (ANOMALIES_LOGGED if kind else 0)
+    assert not any(record.exc_info for record in caplog.records)
+
+
+async def test_a_fault_of_our_own_is_logged_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
+    """H8: the last resort has a trace, which a server must not be able to write without end."""
+    connection, _ = connected()
+    connection.on_log = lambda said: 1 / 0
+    line = json.encode({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x"}})
+    with caplog.at_level(logging.ERROR):
+        for _ in range(2 * ANOMALIES_LOGGED):
+            connection.server_log.logs.clear()
+            connection.receive(line)
+    traces = [record for record in caplog.records if record.exc_info]
+    assert len(traces) == ANOMALIES_LOGGED
+    assert connection.server_log.counted == {"lost_message": 2 * ANOMALIES_LOGGED}
