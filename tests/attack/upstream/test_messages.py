@@ -7,6 +7,7 @@ from msgspec import json
 
 from afoot.providers.upstream.transport import ANOMALIES_LOGGED
 from tests.providers.upstream.test_connection import connected
+from tests.providers.upstream.test_connection_wire_log import Log, Wire
 
 TIMES = 10 * ANOMALIES_LOGGED
 
@@ -48,3 +49,26 @@ async def test_a_fault_of_our_own_is_logged_a_few_times(caplog: pytest.LogCaptur
     traces = [record for record in caplog.records if record.exc_info]
     assert len(traces) == ANOMALIES_LOGGED
     assert connection.server_log.counted == {"lost_message": 2 * ANOMALIES_LOGGED}
+
+
+async def test_an_odd_message_does_not_stop_a_connection_that_is_recorded() -> None:
+    """V4, U1: what the wire log cannot place, or cannot write, is handled all the same."""
+    wire, log = await Wire().open(), Log()
+    task = await wire.ask(log)
+    for odd in ("9" * 5_000, "\u00b2", "\u0663"):
+        wire.come(id=odd, result={})
+    wire.come(id="1", result={})
+    assert bytes(await task) == b"{}"
+
+
+async def test_a_wire_log_that_fails_costs_no_answer() -> None:
+    """V4: a record that cannot be kept is no reason to lose the message, or those behind it."""
+    wire = await Wire().open()
+
+    def fail(way: str, line: bytes) -> None:
+        if way == "in":
+            raise OSError("the disk is full")
+
+    task = await wire.ask(fail)
+    wire.come(id=1, result={})
+    assert bytes(await task) == b"{}"

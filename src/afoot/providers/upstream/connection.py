@@ -200,7 +200,7 @@ class McpConnection:
         if not line or line.isspace():
             return
         if self._recording is not None:
-            self._recording.incoming(line, stream)
+            self._record(self._recording, line, stream)
         self.received += 1
         try:
             message = client_reading.read_message(line)
@@ -225,6 +225,14 @@ class McpConnection:
         except Exception:  # a fault of ours, which a server may cause again and again
             if self.server_log.count_anomaly("lost_message"):
                 _log.exception("server %s: a message was lost", self.server_log.server)
+
+    def _record(self, recording: MessageRecording, line: bytes, stream: PendingRequest | None) -> None:
+        """Record a message. If that fails, it is handled all the same, and so are those behind it."""
+        try:
+            recording.incoming(line, stream)
+        except Exception:
+            if self.server_log.count_anomaly("not_recorded"):
+                _log.exception("server %s: a message was not recorded", self.server_log.server)
 
     def mark_lost(self, reason: str, level: int = logging.WARNING) -> None:
         """End the connection because the server is gone; each request that waits for an answer fails.
