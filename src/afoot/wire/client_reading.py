@@ -15,6 +15,8 @@ from afoot.wire.passthrough import unknown_fields
 from afoot.wire.results import LEVELS, encode
 
 URL_ELICITATION_REQUIRED = -32042  # 2025-11-25: somebody must visit a page first
+MAX_PAGES_TO_VISIT = 100  # that one error names
+MAX_VISIT_CHARS = 1000  # of the id of such a page: a connection keeps 1,000 of them
 MAX_CHILDREN = 50  # in one progress notification
 MAX_CHILD_CHARS = 1000  # of each of their texts
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -268,15 +270,15 @@ def read_error(error: Raw) -> Fault:
 
 
 def required_urls(wrong: Fault) -> list[ElicitationUrl]:
-    """The pages that somebody must visit before this request can succeed (Q2)."""
+    """The pages that somebody must visit before this request can succeed (Q2); none if they are too many."""
+    if wrong.code != URL_ELICITATION_REQUIRED:
+        return []
     try:
-        return (
-            msgspec.convert(wrong.data, _UrlElicitations).elicitations
-            if wrong.code == URL_ELICITATION_REQUIRED
-            else []
-        )
+        pages = msgspec.convert(wrong.data, _UrlElicitations).elicitations
     except msgspec.ValidationError:
         return []
+    is_fit = len(pages) <= MAX_PAGES_TO_VISIT and all(len(page.id) <= MAX_VISIT_CHARS for page in pages)
+    return pages if is_fit else []
 
 
 def read_list_page(result: Raw, key: str) -> tuple[list[Raw], str | None]:

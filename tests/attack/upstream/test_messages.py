@@ -6,6 +6,8 @@ import pytest
 from msgspec import json
 
 from afoot.providers.upstream.transport import ANOMALIES_LOGGED
+from afoot.wire.client_reading import MAX_VISIT_CHARS, URL_ELICITATION_REQUIRED, required_urls
+from afoot.wire.jsonrpc import Fault
 from tests.providers.upstream.test_connection import connected
 from tests.providers.upstream.test_connection_wire_log import Log, Wire
 
@@ -72,3 +74,29 @@ async def test_a_wire_log_that_fails_costs_no_answer() -> None:
     task = await wire.ask(fail)
     wire.come(id=1, result={})
     assert bytes(await task) == b"{}"
+
+
+async def test_ids_of_visited_pages_are_bounded_in_length() -> None:
+    """H8, Q2: a server may name 1,000 pages before anybody asks; each name is short."""
+    connection, _ = connected()
+    for page in ("x" * MAX_VISIT_CHARS, "x" * (MAX_VISIT_CHARS + 1)):
+        params = {"elicitationId": page}
+        message = {"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params}
+        connection.receive(json.encode(message))
+    assert list(connection.visits) == ["x" * MAX_VISIT_CHARS]
+    assert connection.server_log.counted == {"bad_visit": 1}
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [[{"url": "https://a.example", "elicitationId": "x" * 100_000}],
+     [{"url": "https://a.example", "elicitationId": str(number)} for number in range(10_000)]],
+    ids=["long", "many"],
+)  # fmt: skip
+def test_pages_that_must_be_visited_are_bounded(pages: list[dict[str, str]]) -> None:
+    """H8, Q2: an error that names more, or by longer ids, names none."""
+    assert required_urls(Fault(URL_ELICITATION_REQUIRED, "visit", data={"elicitations": pages})) == []
+    few = [{**page, "elicitationId": page["elicitationId"][:10]} for page in pages[:5]]
+    assert len(required_urls(Fault(URL_ELICITATION_REQUIRED, "visit", data={"elicitations": few}))) == len(
+        few
+    )

@@ -369,6 +369,9 @@ class McpConnection:
         """
         if page is None:
             return
+        if len(page) > client_reading.MAX_VISIT_CHARS:
+            self.server_log.count_anomaly("bad_visit", f"an id of {len(page)} characters")
+            return
         if page not in self.visits and len(self.visits) >= MAX_VISITS:
             old = next((one for one, event in self.visits.items() if event.is_set()), None)
             if old is None:
