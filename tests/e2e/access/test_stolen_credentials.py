@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.access.test_tokens import afoot, ask, bearing, token
 from tests.e2e.gateway_with_servers import Front
 from tests.e2e.raw_client import EVERYTHING, LATEST, Http, Message, call, hello, last, modern, request
+from tests.serve.api_client import Api
 
 ADA: Final = {"name": {"action": "accept", "content": {"name": "Ada"}}}
 KEY: Final = "dev.afoot/idempotency"
@@ -104,10 +105,28 @@ def plain(gateway: Front, method: str, session: str, secret: str, **headers: str
 def test_a_browser_that_a_stolen_token_let_in_goes_with_it(closed: Front) -> None:
     """S2: the token is taken back, and nothing that came of it is left."""
     api = bearing(closed, token(closed, "stolen", "--scope", "admin"))
-    code = api.post("/api/session/code", {}).body["code"]
-    inside = bearing(closed, api.post("/api/session", {"code": code}).body["token"])
-    further = inside.post("/api/session/code", {}).body["code"]
-    behind = bearing(closed, api.post("/api/session", {"code": further}).body["token"])
-    assert inside.get("/api/calls").status == behind.get("/api/calls").status == 200
+    inside = logged_in(closed, api)
+    behind = logged_in(closed, inside)
+    assert inside.get("/api/session").status == behind.get("/api/session").status == 200
     assert afoot(closed, "tokens", "revoke", "stolen").returncode == 0
-    assert inside.get("/api/calls").status == behind.get("/api/calls").status == 401
+    assert inside.get("/api/session").status == behind.get("/api/session").status == 401
+
+
+def test_a_browser_that_a_token_let_in_may_do_no_more_than_the_token(closed: Front) -> None:
+    """S2, S3: also one that such a browser let in; its calls are the token's, and so are their limits."""
+    api = bearing(closed, token(closed, "clerk", "--scope", "admin,call"))
+    inside = logged_in(closed, api)
+    for browser in (inside, logged_in(closed, inside)):
+        refused = browser.get("/api/snapshot")
+        assert refused.status == 403
+        assert refused.error["message"] == "the scope `watch` is needed, and token:clerk has call, admin"
+        running = browser.start("linger", tag=f"clerk-{browser.token[:4]}")
+        assert Api(closed).call(running)["caller"] == "token:clerk"
+        assert {one["caller"] for one in browser.get("/api/calls").body["calls"]} == {"token:clerk"}
+        assert api.post(f"/api/calls/{running}/cancel", {}).status == 202
+
+
+def logged_in(gateway: Front, api: Api) -> Api:
+    """The API for a browser that was let in by whoever has this API."""
+    code = api.post("/api/session/code", {}).body["code"]
+    return bearing(gateway, api.post("/api/session", {"code": code}).body["token"])

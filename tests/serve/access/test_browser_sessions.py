@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from afoot.config import state_folder
 from afoot.errors import CallerError, UnknownName
@@ -18,6 +19,9 @@ from afoot.serve.access.browser_sessions import (
     BrowserSessions,
 )
 from afoot.serve.access.guard import Denied, Guard, accepted_hosts
+from afoot.serve.access.principal import ADMIN, CALL, OPERATOR_PRINCIPAL, Principal
+
+CHIEF = Principal("token:chief", frozenset((CALL, ADMIN, "billing")), token="chief")
 
 
 class Wall:
@@ -52,12 +56,12 @@ def admission(shelf: state_folder.StoredList[BrowserSession], wall: Wall) -> Bro
 
 def let_in(admission: BrowserSessions) -> tuple[str, BrowserSession]:
     """A browser that was just logged in."""
-    return admission.log_in(admission.code()[0], "Browser/1")
+    return admission.log_in(admission.code(OPERATOR_PRINCIPAL)[0], "Browser/1")
 
 
 def test_a_code_works_once(admission: BrowserSessions) -> None:
     """S1: the second use is refused and explained."""
-    code, _ = admission.code()
+    code, _ = admission.code(OPERATOR_PRINCIPAL)
     token, session = admission.log_in(code)
     assert admission.find(token.encode()) == session
     with pytest.raises(CallerError, match="used already; `afoot console`"):
@@ -67,7 +71,7 @@ def test_a_code_works_once(admission: BrowserSessions) -> None:
 
 def test_a_code_works_for_ten_minutes(admission: BrowserSessions, wall: Wall) -> None:
     """S1: not at the tenth."""
-    early, late = admission.code()[0], admission.code()[0]
+    early, late = admission.code(OPERATOR_PRINCIPAL)[0], admission.code(OPERATOR_PRINCIPAL)[0]
     wall.time += CODE_S - 0.1
     admission.log_in(early)
     wall.time += 0.1
@@ -78,14 +82,14 @@ def test_a_code_works_for_ten_minutes(admission: BrowserSessions, wall: Wall) ->
 @pytest.mark.parametrize("code", ["", "x", "é\ud800", "x" * 100_000])
 def test_a_code_that_was_never_given_is_not_known(admission: BrowserSessions, code: str) -> None:
     """S1: however odd."""
-    admission.code()
+    admission.code(OPERATOR_PRINCIPAL)
     with pytest.raises(CallerError, match="not known here"):
         admission.log_in(code)
 
 
 def test_the_oldest_code_and_session_make_room(admission: BrowserSessions) -> None:
     """House: nothing grows without end."""
-    codes = [admission.code()[0] for _ in range(MAX_CODES + 1)]
+    codes = [admission.code(OPERATOR_PRINCIPAL)[0] for _ in range(MAX_CODES + 1)]
     with pytest.raises(CallerError, match="not known"):
         admission.log_in(codes[0])
     first = admission.log_in(codes[1])[1]
@@ -132,7 +136,7 @@ def test_a_revoked_session_is_over_in_every_process(admission: BrowserSessions, 
 
 def test_a_session_that_cannot_be_kept_leaves_its_code_good(admission: BrowserSessions) -> None:
     """S1: nobody is locked out by a full disk."""
-    code, _ = admission.code()
+    code, _ = admission.code(OPERATOR_PRINCIPAL)
     file = state_folder.home() / "sessions.json"
     file.mkdir(parents=True)
     with pytest.raises(CallerError, match="sessions.json"):
@@ -162,27 +166,52 @@ def test_a_session_ends_with_the_token_that_asked_for_it(
     good = {"chief"}
     admission = BrowserSessions(shelf, wall.now, good.__contains__)
     own, mine = let_in(admission)
-    first, session = admission.log_in(admission.code(token="chief")[0])
+    first, session = admission.log_in(admission.code(CHIEF)[0])
     assert admission.find(first.encode()) == session and session.token == "chief"
     guard = Guard(accepted_hosts(23668, []), frozenset(), "", "", admission)
     named = [(b"host", b"127.0.0.1:23668"), (b"authorization", f"Bearer {first}".encode())]
     who = asyncio.run(guard.identify_operator({"headers": named}))
-    second, _ = admission.log_in(admission.code(who.until, who.token)[0])
+    second, _ = admission.log_in(admission.code(who)[0])
     good.clear()
     assert admission.find(first.encode()) is admission.find(second.encode()) is None
     assert admission.find(own.encode()) == mine and admission.sessions() == [mine]
+
+
+@pytest.mark.parametrize(
+    "asker", [OPERATOR_PRINCIPAL, CHIEF, replace(CHIEF, token="", claims=b'{"org":"acme"}')]
+)
+def test_a_session_may_do_what_its_asker_may(
+    admission: BrowserSessions, wall: Wall, asker: Principal
+) -> None:
+    """S2: no more and no less, as the same caller; also after a restart, and if it is passed on."""
+    _, session = admission.log_in(admission.code(asker)[0])
+    assert replace(session.principal, session="") == asker
+    _, passed_on = admission.log_in(admission.code(session.principal)[0])
+    assert replace(passed_on.principal, session="") == asker
+    again = BrowserSessions(state_folder.StoredList("sessions.json", BrowserSession), wall.now)
+    assert again.sessions() == [session, passed_on]
+
+
+def test_a_session_whose_asker_was_not_stored_is_over(
+    shelf: state_folder.StoredList[BrowserSession], admission: BrowserSessions, wall: Wall
+) -> None:
+    """S2: nobody can say any more what it may do."""
+    token, session = let_in(admission)
+    shelf.write([replace(session, caller="")])
+    again = BrowserSessions(state_folder.StoredList("sessions.json", BrowserSession), wall.now)
+    assert again.find(token.encode()) is None and again.sessions() == []
 
 
 def test_a_session_ends_with_the_access_token_that_asked_for_it(
     admission: BrowserSessions, wall: Wall
 ) -> None:
     """S2: an issuer's word is for minutes; the operator's for thirty days, however often it is passed on."""
-    _, short = admission.log_in(admission.code(wall.time + 60)[0])
-    _, shorter = admission.log_in(admission.code(short.until)[0])
+    _, short = admission.log_in(admission.code(replace(OPERATOR_PRINCIPAL, until=wall.time + 60))[0])
+    _, shorter = admission.log_in(admission.code(short.principal)[0])
     assert short.expires == shorter.expires == wall.time + 60
     _, first = let_in(admission)
     wall.time += 59
-    _, second = admission.log_in(admission.code(first.until)[0])
+    _, second = admission.log_in(admission.code(first.principal)[0])
     assert second.expires == wall.time + SESSION_S
     wall.time += 1
     assert admission.sessions() == [first, second]
@@ -194,7 +223,10 @@ def test_a_link_counts_no_longer_than_what_asked_for_it(
     """S2: whoever follows it is told so, and is given nothing that would open nothing."""
     good = {"chief"}
     admission = BrowserSessions(shelf, wall.now, good.__contains__)
-    revoked, late = admission.code(token="chief")[0], admission.code(wall.time + 60)[0]
+    revoked, late = (
+        admission.code(CHIEF)[0],
+        admission.code(replace(OPERATOR_PRINCIPAL, until=wall.time + 60))[0],
+    )
     good.clear()
     wall.time += 60
     with pytest.raises(CallerError, match="counts no more"):

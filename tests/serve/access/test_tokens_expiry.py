@@ -12,7 +12,7 @@ from afoot.core.facts import CancelRequested
 from afoot.engine.engine import Submission
 from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.guard import Guard, accepted_hosts
-from afoot.serve.access.principal import CALL, Denied, Principal, operator_principal
+from afoot.serve.access.principal import CALL, OPERATOR_PRINCIPAL, Denied, Principal
 from afoot.serve.access.tokens import CHECK_S, NamedTokens, TokenChecks
 from afoot.serve.api.history import export
 from afoot.serve.api.request import ApiRequest
@@ -233,7 +233,9 @@ async def test_a_browser_goes_with_the_token_that_let_it_in() -> None:
         admission = gateway.browser_sessions = BrowserSessions(
             Shelf(), gateway.engine.clock.now, web.tokens.is_valid
         )
-        token, _ = admission.log_in(admission.code(token=made.id)[0])
+        token, _ = admission.log_in(
+            admission.code(Principal("token:chief", frozenset((CALL,)), token=made.id))[0]
+        )
         guard = Guard(
             accepted_hosts(23668, []), frozenset(), "", TOKEN, admission, gateway.token_checks, True
         )
@@ -270,9 +272,9 @@ async def test_an_export_ends_with_the_session_of_who_asked() -> None:
         for _ in range(3):
             await over(gateway.engine, gateway.engine.submit(Submission("tool", Raw(b"{}"))))
         admission = gateway.browser_sessions = BrowserSessions(Shelf(), gateway.engine.clock.now)
-        _, session = admission.log_in(admission.code()[0])
+        _, session = admission.log_in(admission.code(OPERATOR_PRINCIPAL)[0])
         exported = Exported(lambda: admission.revoke(session.id))
         scope: Message = {"query_string": b"", "headers": []}
-        reply, who = HttpResponse(exported.send, 1.0), operator_principal(session.id)
+        reply, who = HttpResponse(exported.send, 1.0), session.principal
         await export(ApiRequest(gateway, scope, exported.receive, reply, {}, who))
     assert [one.get("more_body") for one in exported.sent] == [None, True]

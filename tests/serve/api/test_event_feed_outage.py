@@ -11,7 +11,7 @@ from afoot.core.facts import Entry
 from afoot.core.ports import Run
 from afoot.engine.engine import Submission
 from afoot.errors import StoreError
-from afoot.serve.access.principal import operator_principal
+from afoot.serve.access.principal import OPERATOR_PRINCIPAL
 from afoot.serve.api.event_feed import events
 from afoot.serve.api.request import ApiRequest
 from afoot.serve.mcp.asgi import HttpResponse
@@ -64,7 +64,7 @@ async def test_facts_of_the_history_come_before_those_of_memory() -> None:
         watching = Watching()
         scope = {"query_string": f"after={journal.epoch}:0".encode(), "headers": list[tuple[bytes, bytes]]()}
         reply = HttpResponse(watching.send, 1.0)
-        request = ApiRequest(gateway, scope, watching.receive, reply, {}, operator_principal(""))
+        request = ApiRequest(gateway, scope, watching.receive, reply, {}, OPERATOR_PRINCIPAL)
         stream = asyncio.create_task(events(request))
         journal.failing = True
         await asyncio.sleep(8)  # it ends while the disk is full

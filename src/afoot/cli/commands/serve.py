@@ -104,8 +104,11 @@ def welcome_text(address: "GatewayAddress", gateway: "GatewayState") -> str:
 
 def login_link(address: "GatewayAddress", gateway: "GatewayState") -> str:
     """A new login link to the console; it works once, for one browser."""
+    from afoot.serve.access.principal import OPERATOR_PRINCIPAL
+
     assert gateway.browser_sessions is not None
-    return f"{address.console.partition('#')[0]}#login={gateway.browser_sessions.code()[0]}"
+    code, _ = gateway.browser_sessions.code(OPERATOR_PRINCIPAL)
+    return f"{address.console.partition('#')[0]}#login={code}"
 
 
 def _open_console(url: str) -> None:

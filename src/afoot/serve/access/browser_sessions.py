@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from afoot.errors import AfootError, CallerError, UnknownName
+from afoot.serve.access.principal import Principal
 from afoot.wire.proof import secret_digest
 
 CODE_S = 600.0
@@ -24,7 +25,7 @@ NEW_LINK_HINT = "`afoot console` makes a new one"
 
 
 class BrowserSession(Struct, frozen=True, forbid_unknown_fields=True):
-    """A browser that may do what the operator may. Only the browser itself knows its token."""
+    """A browser that may do what the asker for its login code may. Only the browser knows its token."""
 
     id: str
     digest: str  # of its token
@@ -33,6 +34,10 @@ class BrowserSession(Struct, frozen=True, forbid_unknown_fields=True):
     agent: str = ""
     token: str = ""  # the id of the named token that asked for its login code, if one did: it ends with that
     used: float = 0.0  # about the time of its last use
+    caller: str = ""  # the asker; a session without one was stored before askers were, and is over
+    scopes: list[str] = []  # of the asker
+    is_owner: bool = False  # the asker had the operator's token, or a session that was opened with it
+    claims: str = "{}"  # of the issuer's token of the asker, encoded
 
     @property
     def until(self) -> float:
@@ -41,6 +46,19 @@ class BrowserSession(Struct, frozen=True, forbid_unknown_fields=True):
         A session never outlives its token.
         """
         return self.expires if self.expires < self.since + SESSION_S else inf
+
+    @property
+    def principal(self) -> Principal:
+        """The identity and the rights of the asker, proved by this session."""
+        return Principal(
+            self.caller,
+            frozenset(self.scopes),
+            self.id,
+            self.token,
+            self.until,
+            self.is_owner,
+            self.claims.encode(),
+        )
 
 
 class SessionStore(Protocol):
@@ -56,8 +74,7 @@ class SessionStore(Protocol):
 class _LoginCode(Struct):
     digest: str
     expires: float
-    until: float  # the latest end of a session that it opens
-    token: str  # the id of the named token that asked for it, if one did
+    asker: Principal
     is_used: bool = False
 
 
@@ -78,13 +95,13 @@ class BrowserSessions:
         self._sessions: list[BrowserSession] = []
         self.seen: dict[str, float] = {}  # by session: the time of its last request
 
-    def code(self, until: float = inf, token: str = "") -> tuple[str, float]:
+    def code(self, asker: Principal) -> tuple[str, float]:
         """Make a login code for one browser; returns it and its expiry time.
 
-        `until` and `token` are those of the asker: the session ends when they do.
+        The session may do what the asker may, and ends when the token of the asker does.
         """
         code, expires = token_urlsafe(24), self._now() + CODE_S
-        made = _LoginCode(secret_digest(code.encode()), expires, until, token)
+        made = _LoginCode(secret_digest(code.encode()), expires, asker)
         self._codes = [*self._codes[-MAX_CODES + 1 :], made]
         return code, expires
 
@@ -96,15 +113,25 @@ class BrowserSessions:
             raise CallerError(f"this login link is not known here; {NEW_LINK_HINT}")
         if found[0].is_used:
             raise CallerError(f"this login link was used already; {NEW_LINK_HINT}")
-        if self._now() >= min(found[0].expires, found[0].until):
+        asker = found[0].asker
+        if self._now() >= min(found[0].expires, asker.until):
             raise CallerError(f"this login link has expired; {NEW_LINK_HINT}")
-        if found[0].token and not self._is_token_valid(found[0].token):
+        if asker.token and not self._is_token_valid(asker.token):
             raise CallerError(f"the token that asked for this login link counts no more; {NEW_LINK_HINT}")
         token = token_urlsafe(32)
         now = self._now()
-        until = min(now + SESSION_S, found[0].until)
-        about = _printable(agent)[:MAX_AGENT], found[0].token
-        session = BrowserSession(token_hex(8), secret_digest(token.encode()), now, until, *about)
+        session = BrowserSession(
+            token_hex(8),
+            secret_digest(token.encode()),
+            now,
+            min(now + SESSION_S, asker.until),
+            _printable(agent)[:MAX_AGENT],
+            asker.token,
+            caller=asker.caller,
+            scopes=sorted(asker.scopes),
+            is_owner=asker.is_owner,
+            claims=asker.claims.decode(),
+        )
         self._save([*self.sessions()[-MAX_SESSIONS + 1 :], session])
         found[0].is_used = True  # only now: if the session could not be saved, the link still works
         return token, session
@@ -127,6 +154,7 @@ class BrowserSessions:
             one
             for one in self._sessions
             if self._now() < min(one.expires, self._last_use(one) + IDLE_S)
+            and one.caller
             and (not one.token or self._is_token_valid(one.token))
         ]
 

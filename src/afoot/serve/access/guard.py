@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.peer import is_other_user, is_own_user
-from afoot.serve.access.principal import ANYBODY, CALL, NOBODY, SCOPES, Denied, Principal, operator_principal
+from afoot.serve.access.principal import ANYBODY, CALL, NOBODY, OPERATOR_PRINCIPAL, SCOPES, Denied, Principal
 from afoot.serve.access.tokens import OpenRequest, TokenChecks
 from afoot.serve.mcp.asgi import Scope, header
 
@@ -135,7 +135,7 @@ class Guard(Struct, frozen=True):
         self._check_host(scope)
         self._check_same_site(scope)
         if self._has_token(scope, self.operator_token):
-            return operator_principal()
+            return OPERATOR_PRINCIPAL
         token = _bearer(scope)
         session = self.browser_sessions.find(token) if self.browser_sessions is not None and token else None
         if session is not None:
@@ -143,7 +143,7 @@ class Guard(Struct, frozen=True):
                 raise Denied(
                     403, "this session is of a browser of another user; `afoot console` makes a link"
                 )
-            who = operator_principal(session.id, session.token, session.until)
+            who = session.principal
             self._track(who, open_request if who.token else None)  # it ends with that token
             return who
         found = await self.token_checks.find(token) if self.token_checks is not None and token else None

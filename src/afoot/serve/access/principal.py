@@ -76,6 +76,4 @@ NOBODY: Final = Principal("", frozenset())
 ANYBODY: Final = Principal("", frozenset((WATCH,)))  # anybody on this machine, if the gateway is open
 
 
-def operator_principal(session: str = "", token: str = "", until: float = inf) -> Principal:
-    """The operator, at the terminal or in a browser with a session."""
-    return Principal(OPERATOR, frozenset(SCOPES), session, token, until, is_owner=True)
+OPERATOR_PRINCIPAL: Final = Principal(OPERATOR, frozenset(SCOPES), is_owner=True)

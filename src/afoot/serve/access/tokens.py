@@ -120,8 +120,7 @@ class NamedTokens:
             known = next((one for one in self.all() if one.id == who.token), None)
         except AfootError:
             return ""  # the file is just being written; the next check comes soon
-        is_its_own = who.caller.startswith(CALLER_PREFIX)
-        name = repr(who.caller[len(CALLER_PREFIX) :]) if is_its_own else "that let this browser in"
+        name = "that let this browser in" if who.session else repr(who.caller[len(CALLER_PREFIX) :])
         if known is None:
             return f"the token {name} was revoked"
         is_late = known.expires is not None and self._now() >= known.expires

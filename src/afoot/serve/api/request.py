@@ -57,8 +57,8 @@ class ApiRequest(Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """The operator who asks, as far as they can be told apart."""
-        return self.session or ("" if self.principal.caller == OPERATOR else self.principal.caller)
+        """The operator who asks, as far as they can be told apart: a caller's name, or a session's id."""
+        return self.session if self.principal.caller == OPERATOR else self.principal.caller
 
     def query(self, *known: str) -> dict[str, str]:
         """The query's parameters; raises ApiError for an unknown one."""

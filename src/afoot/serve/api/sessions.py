@@ -75,7 +75,7 @@ async def proof(request: ApiRequest) -> None:
 async def code(request: ApiRequest) -> None:
     """Make a login link for one browser; it works once, within ten minutes."""
     request.query()
-    made, expires = _browser_sessions(request).code(request.principal.until, request.principal.token)
+    made, expires = _browser_sessions(request).code(request.principal)
     # The guard has checked the Host header.
     host = request.header(b"host")
     scheme = "https" if request.gateway.public == f"https://{host}" else "http"
