@@ -102,6 +102,46 @@ def test_two_cannot_have_one_name(tokens: NamedTokens) -> None:
         tokens.add("ada", ["admin"])
 
 
+def test_the_name_of_a_revoked_token_is_not_given_again(tokens: NamedTokens) -> None:
+    """S3: a name is a caller, who still has calls and allowlist entries; also for another process."""
+    tokens.add("ada", ["call"])
+    tokens.revoke("ada")
+    other = NamedTokens(state_folder.StoredList("tokens.json", NamedToken), lambda: 1000.0)
+    for one in (tokens, other):
+        with pytest.raises(CallerError, match="'ada' was used .* `--renew` .* another name"):
+            one.add("ada", ["call"])
+    assert tokens.all() == other.all() == []
+
+
+@pytest.mark.parametrize("is_revoked", [False, True])
+def test_the_same_person_gets_a_new_secret_for_its_name(tokens: NamedTokens, is_revoked: bool) -> None:
+    """S2, S3: the scopes are the new ones, and nothing is left of the old token."""
+    first, old = tokens.add("ada", ["call", "admin"])
+    found = tokens.find(first.encode())
+    if is_revoked:
+        tokens.revoke("ada")
+    second, new = tokens.add("ada", ["call"], is_renewed=True)
+    assert tokens.find(first.encode()) is None and not tokens.is_valid(old.id) and tokens.all() == [new]
+    assert found is not None and tokens.end_reason(found) == "the token 'ada' was revoked"
+    renewed = tokens.find(second.encode())
+    assert renewed is not None and (renewed.caller, renewed.scopes) == ("token:ada", {"call"})
+
+
+def test_a_name_that_was_never_used_is_not_renewed(tokens: NamedTokens) -> None:
+    """S3: a typing mistake makes no second person."""
+    tokens.add("ada", ["call"])
+    with pytest.raises(UnknownName, match="ada"):
+        tokens.add("adda", ["call"], is_renewed=True)
+
+
+def test_nothing_that_opens_anything_is_left_of_a_revoked_token(tokens: NamedTokens, tmp_path: Path) -> None:
+    """S4: its name is kept, its digest is not."""
+    _, token = tokens.add("ada", ["call"])
+    tokens.revoke("ada")
+    kept = (tmp_path / "tokens.json").read_text()
+    assert "ada" in kept and token.digest not in kept
+
+
 def test_who_lacks_a_scope_is_told_which(tokens: NamedTokens) -> None:
     """S2: with what it has."""
     secret, _ = tokens.add("ada", ["call"])

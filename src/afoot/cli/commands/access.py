@@ -100,6 +100,9 @@ def add(
     days: Annotated[
         float | None, Parameter(help="days until it expires; default: until it is revoked")
     ] = None,
+    renew: Annotated[
+        bool, Parameter(help="a new secret for the same person: an older token with this name ends")
+    ] = False,
     json: JsonOption = False,
 ) -> int:
     """Make a token and print its secret, this one time only.
@@ -108,7 +111,7 @@ def add(
         name: the owner's name; calls with this token show it
     """
     scopes = [one.strip() for one in scope.split(",") if one.strip()]
-    secret, token = _token_store().add(name, scopes, None if days is None else days * DAY_S)
+    secret, token = _token_store().add(name, scopes, None if days is None else days * DAY_S, renew)
     if json:
         print(to_json_line({**_token_view(token), "secret": secret}))
         return 0

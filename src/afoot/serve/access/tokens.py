@@ -13,6 +13,7 @@ from secrets import token_hex, token_urlsafe
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from afoot.core.ports import Clock, TimerHandle
 from afoot.engine.followers import Wakeup
@@ -31,7 +32,11 @@ log = logging.getLogger("afoot.serve")
 
 
 class NamedToken(Struct, frozen=True, forbid_unknown_fields=True):
-    """A token as it is stored: without its secret, which is shown once. `expires` None means never."""
+    """A token as it is stored: without its secret, which is shown once. `expires` None means never.
+
+    A revoked token stays in the file without its digest. Its name is a caller who still has calls and
+    allowlist entries, so nobody else may get it.
+    """
 
     id: str
     name: str
@@ -39,6 +44,7 @@ class NamedToken(Struct, frozen=True, forbid_unknown_fields=True):
     scopes: list[str]
     since: float
     expires: float | None = None
+    revoked: float | None = None  # the time at which it was revoked
 
 
 class TokenStore(Protocol):
@@ -57,17 +63,23 @@ class NamedTokens:
     def __init__(self, store: TokenStore, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
+        self._stored: list[NamedToken] = []  # revoked ones included
         self._tokens: list[NamedToken] = []
 
     def all(self) -> list[NamedToken]:
-        """Every token, including expired ones; raises AfootError if the file cannot be read."""
+        """Every token that was not revoked, also expired ones; raises AfootError for an unreadable file."""
         changed = self._store.read()
         if changed is not None:
-            self._tokens = changed
+            self._keep(changed)
         return self._tokens
 
-    def add(self, name: str, scopes: Sequence[str], lasts_s: float | None = None) -> tuple[str, NamedToken]:
-        """Make a new token; returns its secret and the token. Raises CallerError."""
+    def add(
+        self, name: str, scopes: Sequence[str], lasts_s: float | None = None, is_renewed: bool = False
+    ) -> tuple[str, NamedToken]:
+        """Make a new token; returns its secret and the token. Raises CallerError.
+
+        `is_renewed`: it takes the place of the token with this name, revoked or not, and is the same caller.
+        """
         if _NAME.fullmatch(name) is None:
             raise CallerError(f"token {name!r}: a name has 1 to 64 letters, digits, `_`, `-`, `.` or `@`")
         if not scopes:
@@ -86,9 +98,8 @@ class NamedTokens:
         expires = None if lasts_s is None else now + lasts_s
         token = NamedToken(token_hex(4), name, secret_digest(secret.encode()), ordered, now, expires)
         with self._store.held():
-            if any(one.name == name for one in self.all()):
-                raise CallerError(f"token {name!r} exists; revoke it first, or choose another name")
-            self._save([*self._tokens, token])
+            self._check_name(name, is_renewed)
+            self._save([*(one for one in self._stored if one.name != name), token])
         return secret, token
 
     def revoke(self, name: str) -> NamedToken:
@@ -96,7 +107,8 @@ class NamedTokens:
         with self._store.held():
             for one in self.all():
                 if name in (one.name, one.id):
-                    self._save([other for other in self._tokens if other is not one])
+                    ended = replace(one, digest="", revoked=self._now())
+                    self._save([ended if other is one else other for other in self._stored])
                     return one
         raise UnknownName("token", name, [one.name for one in self._tokens])
 
@@ -126,9 +138,28 @@ class NamedTokens:
         is_late = known.expires is not None and self._now() >= known.expires
         return f"the token {name} has expired; ask for a new one" if is_late else ""
 
+    def _check_name(self, name: str, is_renewed: bool) -> None:
+        """Check that this name may be given to a new token; raises CallerError."""
+        is_active = any(one.name == name for one in self.all())
+        is_used = any(one.name == name for one in self._stored)
+        if is_renewed and not is_used:
+            raise UnknownName("token", name, [one.name for one in self._stored])
+        if is_renewed or not is_used:
+            return
+        way_out = "`--renew` gives the same person a new secret; for anybody else, choose another name"
+        if is_active:
+            raise CallerError(f"token {name!r} exists; {way_out}")
+        raise CallerError(
+            f"token {name!r} was used and revoked, and its calls and allowlist entries remain; {way_out}"
+        )
+
     def _save(self, tokens: list[NamedToken]) -> None:
         self._store.write(tokens)
-        self._tokens = tokens
+        self._keep(tokens)
+
+    def _keep(self, stored: list[NamedToken]) -> None:
+        self._stored = stored
+        self._tokens = [one for one in stored if one.revoked is None]
 
 
 def _scope_mistake(scope: str) -> str:
