@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from afoot.errors import ToolError
+from afoot.serve.resources import MAX_SHARED, MAX_TOLD
 from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_gateway import Client, Message, faked
@@ -118,6 +119,46 @@ async def test_a_resource_is_read_where_it_is_listed_or_made_or_known() -> None:
         for uri in ("x://2", "x://t/7"):
             assert "what?" in (await ask(gateway, read(uri)))["error"]["message"], "nobody else is asked"
         assert [len(rack.asked) for rack in racks] == [3, 4, 0, 0]
+
+
+@faked
+async def test_a_resource_that_two_servers_list_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """U5: the first server by name is read, whoever came first; the log and the problems name both, once."""
+    first, second = Rack("a", resources=["x://0"]), Rack("b", resources=["x://1"], templates=["y://{n}"])
+    told = [
+        "server b: resource x://1 is read at server a instead, which lists it too",
+        "server b: template y://{n} is read at server a instead, which lists it too",
+    ]
+    async with site_with(first, second) as gateway:
+        catalog = gateway.resource_catalog
+        assert (await result(gateway, read("x://1")))["from"] == "b" and catalog.problems() == []
+        first.resources = [{"uri": "x://1", "name": "a"}]
+        first.templates = [{"uriTemplate": "y://{n}", "name": "a"}]
+        for _ in range(2):
+            first.tell("resources")
+        assert (await result(gateway, read("x://1")))["from"] == "a" and catalog.problems() == told
+        assert [one.message for one in caplog.records if "instead" in one.message] == told
+
+
+@faked
+async def test_resources_without_end_that_two_servers_list_fill_no_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """U5: a server that lists other ones each time is told only so often, on lines of bounded length."""
+    first, second = Rack("a"), Rack("b")
+    async with site_with(first, second) as gateway:
+        assert gateway.resource_catalog.problems() == []
+        for turn in range(20):
+            uris = [f"x://{turn}/{n}\n{'y' * 1000}" for n in range(200)]
+            first.resources = second.resources = [{"uri": uri} for uri in uris]
+            second.tell("resources")
+        problems = gateway.resource_catalog.problems()
+        assert len(problems) == MAX_SHARED + 1
+        assert (
+            problems[-1] == f"server b: {200 - MAX_SHARED} more resources are read at other servers instead"
+        )
+    lines = [one.message for one in caplog.records if "instead" in one.message]
+    assert len(lines) <= MAX_TOLD and all(len(one) < 400 and one.isprintable() for one in lines)
 
 
 @faked

@@ -33,6 +33,10 @@ URI_MAX = 4096  # a URI that is longer is compared with no template, and cannot 
 MAX_SUBSCRIPTIONS = 1000  # resources that one listener may watch
 MAX_CHANGES = 1000  # that wait for a client which does not read; more are told as changes of what it watches
 
+MAX_SHARED = 10  # resources of a server that are told one by one because an earlier server lists them too
+MAX_TOLD = 100  # problems that are logged; a hostile server could go on with new ones
+MAX_SHOWN = 200  # characters of a URI that are shown
+
 Change = tuple[str, str | None]  # its kind, and the URI of a resource
 AskCaller = Callable[[Question], Awaitable[Answer]]
 
@@ -288,7 +292,7 @@ class ResourceCatalog:
         return [{**item, "name": name} for name, (_, item) in self._prompts().items()]
 
     def resources(self) -> list[JsonObject]:
-        """Every resource once: if servers share a URI, the first server's is listed, and read."""
+        """Every resource once: if servers share a URI, that of the first by name is listed, and read."""
         return _unique((item for server in self.resource_servers for item in server.resources), "uri")
 
     def templates(self) -> list[JsonObject]:
@@ -346,12 +350,35 @@ class ResourceCatalog:
         )
 
     def problems(self) -> list[str]:
-        """The functions that could not be offered, and the resources and prompts that ours hide (F3)."""
+        """The functions that could not be offered, and the resources and prompts that are hidden by others.
+
+        Our functions hide those of servers (F3), and a server those of the servers behind it.
+        """
+        return [*self._hidden_by_functions(), *self._shared_by_servers()]
+
+    def _shared_by_servers(self) -> Iterator[str]:
+        """The resources and templates that are listed by several servers, of which the first by name is read."""
+        first: dict[str, str] = {}
+        for server in self.resource_servers:
+            shared = [
+                f"server {server.name}: {kind} {_shown(uri)} is read at server {first[uri]} instead,"
+                " which lists it too"
+                for kind, uri in _listed_uris(server)
+                if first.setdefault(uri, server.name) != server.name
+                and first[uri] != LOCAL_SERVER  # told with those that our functions hide
+            ]
+            yield from shared[:MAX_SHARED]
+            if len(shared) > MAX_SHARED:
+                rest = len(shared) - MAX_SHARED
+                yield f"server {server.name}: {rest} more resources are read at other servers instead"
+
+    def _hidden_by_functions(self) -> list[str]:
         own = self._own
         if own is None:
             return []
         hidden = [
-            f"server {server.name}: resource {item.get('uri')} is read by a function of this gateway instead"
+            f"server {server.name}: resource {_shown(str(item.get('uri')))} is read by a function of this"
+            " gateway instead"
             for server in self.resource_servers
             if server is not own
             for item in server.resources
@@ -463,11 +490,28 @@ class ResourceCatalog:
 
     def _tell(self, kind: str) -> None:
         for problem in self.problems():
-            if problem not in self._told:
+            if problem not in self._told and len(self._told) < MAX_TOLD:
                 self._told.add(problem)
                 log.warning("%s", problem)
         for listener in list(self._listeners.values()):
             listener.tell(kind)
+
+
+def _listed_uris(server: ServerResources) -> Iterator[tuple[str, str]]:
+    """The URIs and templates of a server, each with its kind."""
+    for kind, key, items in (
+        ("resource", "uri", server.resources),
+        ("template", "uriTemplate", server.templates),
+    ):
+        for item in items:
+            if isinstance(uri := item.get(key), str):
+                yield kind, uri
+
+
+def _shown(uri: str) -> str:
+    """A URI for people: on one line, and not too long."""
+    text = "".join(one if one.isprintable() else "?" for one in uri[: MAX_SHOWN + 1])
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def _unique(items: Iterator[JsonObject], key: str) -> list[JsonObject]:
