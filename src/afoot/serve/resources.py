@@ -357,7 +357,7 @@ class ResourceCatalog:
         return [*self._hidden_by_functions(), *self._shared_by_servers()]
 
     def _shared_by_servers(self) -> Iterator[str]:
-        """The resources and templates that are listed by several servers, of which the first by name is read."""
+        """The resources and templates that several servers list: the first server by name is read."""
         first: dict[str, str] = {}
         for server in self.resource_servers:
             shared = [

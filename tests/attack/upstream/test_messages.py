@@ -6,7 +6,7 @@ import pytest
 from msgspec import json
 
 from afoot.providers.upstream.transport import ANOMALIES_LOGGED
-from afoot.wire.client_reading import MAX_VISIT_CHARS, URL_ELICITATION_REQUIRED, required_urls
+from afoot.wire.client_reading import MAX_VISIT_CHARS, URL_ELICITATION_REQUIRED, ReceivedLog, required_urls
 from afoot.wire.jsonrpc import Fault
 from tests.providers.upstream.test_connection import connected
 from tests.providers.upstream.test_connection_wire_log import Log, Wire
@@ -41,8 +41,12 @@ async def test_odd_messages_fill_no_log(
 
 async def test_a_fault_of_our_own_is_logged_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
     """H8: the last resort has a trace, which a server must not be able to write without end."""
+
+    def fail(said: ReceivedLog) -> None:
+        raise ZeroDivisionError
+
     connection, _ = connected()
-    connection.on_log = lambda said: 1 / 0
+    connection.on_log = fail
     line = json.encode({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x"}})
     with caplog.at_level(logging.ERROR):
         for _ in range(2 * ANOMALIES_LOGGED):
@@ -65,13 +69,14 @@ async def test_an_odd_message_does_not_stop_a_connection_that_is_recorded() -> N
 
 async def test_a_wire_log_that_fails_costs_no_answer() -> None:
     """V4: a record that cannot be kept is no reason to lose the message, or those behind it."""
+
+    class FullLog(list[tuple[str, bytes]]):
+        def append(self, entry: tuple[str, bytes], /) -> None:
+            if entry[0] == "in":
+                raise OSError("the disk is full")
+
     wire = await Wire().open()
-
-    def fail(way: str, line: bytes) -> None:
-        if way == "in":
-            raise OSError("the disk is full")
-
-    task = await wire.ask(fail)
+    task = await wire.ask(FullLog())
     wire.come(id=1, result={})
     assert bytes(await task) == b"{}"
 

@@ -147,7 +147,8 @@ def test_calls_that_came_since_are_counted_by_tool_and_server_too(console: Conso
     """V1: those that fit, also below others; nothing moves before somebody wants to see them."""
     server = console.api.get("/api/tools/survey").body["server"]
     page = visit(console, f"/history?tool=survey&server={server}")
-    page.until("document.querySelector('select option[value=export_pages]') !== null")  # fetched after the calls
+    # The tools are fetched after the calls.
+    page.until("document.querySelector('select option[value=export_pages]') !== null")
     before = page.evaluate(f"{ROWS}.length")
     console.api.start("wait_for_index")
     console.api.start("survey", width=2, depth=1)
