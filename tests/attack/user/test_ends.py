@@ -16,9 +16,13 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    """A gateway whose calls have a while to end."""
-    with serving(tmp_path / "gateway", {"drain_s": 8}) as started:
-        yield started
+    """A gateway whose calls have a while to end. It has a terminal to lose, also if these tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with serving(tmp_path / "gateway", {"drain_s": 8}) as started:
+            yield started
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_closed_terminal_drains_as_a_termination_does(gateway: Gateway) -> None:
