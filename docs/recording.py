@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import pyte
 
 PICTURE = Path(__file__).with_name("terminal.svg")
-TOOLS = "afoot.cli.commands.demo_tools"
+TOOLS = "afoot.cli.demo_tools"
 WIDE, HIGH = 84, 15
 LIMIT_S, FRAME_S, KEY_S, READ_S, REST_S = 60.0, 0.2, 0.045, 1.2, 3.5
 CELL, LINE, SIZE, EDGE = 8.0, 19.0, 13.3, 16.0  # of a picture, in pixels

@@ -178,7 +178,7 @@ def serving(folder: Path, cdp: str) -> Iterator[Gateway]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     words = [
         "serve",
-        "afoot.cli.commands.demo_tools",
+        "afoot.cli.demo_tools",
         "--config",
         str(config),
         "--http",

@@ -7,7 +7,7 @@ The surfaces stand side by side, and none knows the others: MCP at `/mcp`, the e
 from collections.abc import Awaitable
 
 from afoot.serve.access.guard import Guard
-from afoot.serve.api.console import find_asset, serve_asset
+from afoot.serve.console import find_asset, serve_asset
 from afoot.serve.mcp.asgi import App, Receive, Scope, Send
 
 

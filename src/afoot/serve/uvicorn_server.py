@@ -22,8 +22,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from afoot.config.tables import ConnectionSettings
 from afoot.serve.acceptor import Acceptor
 from afoot.serve.access.peer import LOOPBACK, PEER, user_or_peer
-from afoot.serve.api.console import SECURITY_HEADERS
 from afoot.serve.connections import Connections
+from afoot.serve.console import SECURITY_HEADERS
 from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, App
 
 CLOSE_TIMEOUT_S = 30.0  # how long a closed connection may take to hand over what was written

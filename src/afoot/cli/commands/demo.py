@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from afoot.engine.engine import Engine
     from afoot.serve.shared import GatewayState
 
-TOOLS_MODULE = "afoot.cli.commands.demo_tools"
+TOOLS_MODULE = "afoot.cli.demo_tools"
 MAX_ROUNDS = 100  # of each demo call, so that a forgotten demo does not fill the disk
 # The calls of the demo: the tool, its arguments, and the pause before it is called again.
 DEMO_CALLS: tuple[tuple[str, dict[str, Any], float], ...] = (
@@ -106,7 +106,7 @@ async def _repeat_call(engine: "Engine", tool: str, arguments: dict[str, Any], p
 
 def welcome_text(address: "GatewayAddress", command: str) -> str:
     """The welcome text: the addresses, and commands to try."""
-    tools = Path(__file__).with_name("demo_tools.py")
+    tools = Path(__file__).parents[1] / "demo_tools.py"
     lines = [
         "six example tools, and calls of them that run now; two of them wait for you",
         f"  console  {address.console}",

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from afoot.serve.api import console
-from afoot.serve.api.console import ASSET_PREFIX, CONTENT_TYPES, FOLDER, SHELL, VIEWS, assets, find_asset
+from afoot.serve import console
+from afoot.serve.console import ASSET_PREFIX, CONTENT_TYPES, FOLDER, SHELL, VIEWS, assets, find_asset
 from tests.serve.api_client import Answer, Api
 
 # As the issue has it, letter by letter.

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from afoot import ToolError
-from afoot.cli.commands import demo_tools
+from afoot.cli import demo_tools
 from afoot.cli.commands.demo import DEMO_CALLS
 from afoot.providers.functions.loading import load_file, tools_in
 from afoot.testing import try_tool

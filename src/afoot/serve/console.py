@@ -9,7 +9,7 @@ from msgspec import Struct
 from afoot.serve.access.guard import Denied, Guard
 from afoot.serve.mcp.asgi import Scope, Send, header
 
-FOLDER = Path(__file__).parents[2] / "web"
+FOLDER = Path(__file__).parents[1] / "web"
 ASSET_PREFIX = "/console/"
 SHELL = f"{ASSET_PREFIX}index.html"
 # The first part of every path that the console's own router knows.
