@@ -198,11 +198,11 @@ def misfits(question: Question, content: object) -> list[tuple[str, str]]:
 
 
 def questions_open_at(live: LiveCall, had: int) -> list[Question]:
-    """The questions that a retry answers whose caller has seen the first `had` questions of the call.
+    """The questions that a retry answers, if its caller has seen the first `had` questions of the call.
 
-    They are those that were open then, as they are asked now: where an attempt died, the next may have asked
-    the same in the same place. If it has not come so far, it is the old one: `keep_answer` has its answer
-    ready for when it is asked again.
+    They are the questions that were open then, each in its newest form: the attempt after a dead one may have
+    asked the same question again, in the same place. If it has not asked yet, the old question is returned,
+    and `keep_answer` keeps its answer until then.
     """
     call, places = live.call, _places(live.call)
     seen = list(islice(places, had))
