@@ -1,6 +1,7 @@
 """For all tests: properties are judged by examples, lines by no terminal; a home that is nobody's."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,11 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("afoot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("afoot")
-os.environ.pop("COLUMNS", None)  # whoever runs tests side by side sets it, and programs cut their lines by it
+os.environ.pop("COLUMNS", None)  # tools that run tests side by side set it; programs cut their lines by it
+# Images of containers set this, and users do not. Without bytecode each program that the tests start compiles
+# afoot again, and each worker compiles all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 TESTS = Path(__file__).parent
 # Folders whose files take long, the longest first; all others are over in a moment.
 LONG = (("conformance", "docs", "chaos"), ("browser", "cli", "e2e"))
@@ -30,7 +35,13 @@ QUICK = (
     "wire",
 )
 # Files in these folders that start or kill processes all the same.
-PROCESSES = ("progress/test_subprocesses.py", "store/test_lock.py", "store/test_purge.py", "serve/api/")
+PROCESSES = (
+    "progress/test_subprocesses.py",
+    "store/test_lock.py",
+    "store/test_purge.py",
+    "serve/api/",
+    "serve/test_console.py",
+)
 PLACES = ("AFOOT_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
