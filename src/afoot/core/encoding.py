@@ -35,15 +35,16 @@ def encode_large(value: object, size: int) -> bytes:
 
 def fact_bytes(fact: Fact) -> int:
     """About the bytes that a fact takes in memory."""
-    if isinstance(fact, Finished):
+    # Asked six times a call. `type` is quicker than `isinstance`, which looks for subclasses before it says no.
+    if type(fact) is Opened:
+        return FACT_BYTES + len(fact.arguments) + len(fact.more)
+    if type(fact) is Finished:
         return FACT_BYTES + (0 if fact.result is None else result_bytes(fact.result))
-    if isinstance(fact, Reported):
+    if type(fact) is Reported:
         content = len(fact.data) + len(fact.partial) + len(fact.checkpoint) + len(fact.more)
         return FACT_BYTES + content + len(fact.message or "")
-    if isinstance(fact, Logged):
+    if type(fact) is Logged:
         return FACT_BYTES + len(fact.text) + len(fact.more)
-    if isinstance(fact, Opened):
-        return FACT_BYTES + len(fact.arguments) + len(fact.more)
     return FACT_BYTES
 
 

@@ -64,9 +64,9 @@ class Recorder:
         """Record a fact at the end of this loop pass; the end of a call makes a line in the list too."""
         self._batch.entries.append(entry)
         end = entry.fact
-        if isinstance(end, Reported):
+        if type(end) is Reported:
             self._batch_bytes += fact_bytes(end)
-        elif isinstance(end, Finished):
+        elif type(end) is Finished:
             self._batch_bytes += fact_bytes(end)
             call = live.call
             opened = live.call.opened

@@ -126,6 +126,8 @@ class CallQuestions:
 
     def withdraw_all_of(self, asker: Asker, reason: str) -> list[bytes]:
         """Take back what a request asked."""
+        if not self._asked:
+            return []
         asked = [number for number, one in self._asked.items() if one.asker is asker]
         return [self._withdraw(number, reason) for number in asked]
 

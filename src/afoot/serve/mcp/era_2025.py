@@ -6,8 +6,7 @@ their call they stand (H2): a client that lost it sends the id of its last event
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import Raw
@@ -307,20 +306,22 @@ class Era2025:
         """Follow a call for one request, which can be cancelled meanwhile."""
         if isinstance(request.stream, ResumableStream) and request.after is None and not request.waits:
             request.stream.begin(request)
-        with self.registered(request):
-            await request.follow()
-
-    @contextmanager
-    def registered(self, request: CallRequest) -> Iterator[None]:
-        """Keep the id of this request taken while this lasts, so that it can be cancelled."""
-        request_id = request.tool_call.id
-        self._pending.calls[request_id] = request
+        self.register(request)
         try:
-            yield
+            await request.follow()
         finally:
-            if self._pending.calls.get(request_id) is request:
-                del self._pending.calls[request_id]
-            self.withdraw_questions(request)
+            self.unregister(request)
+
+    def register(self, request: CallRequest) -> None:
+        """Keep the id of this request taken until `unregister`, so that it can be cancelled."""
+        self._pending.calls[request.tool_call.id] = request
+
+    def unregister(self, request: CallRequest) -> None:
+        """Free the id of a request that is over, and withdraw its questions."""
+        request_id = request.tool_call.id
+        if self._pending.calls.get(request_id) is request:
+            del self._pending.calls[request_id]
+        self.withdraw_questions(request)
 
     def _join(self) -> None:
         """Let servers reach this client outside calls."""

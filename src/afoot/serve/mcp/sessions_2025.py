@@ -384,7 +384,8 @@ async def resume_stream(gateway: GatewayState, era: Era2025, event_id: str, repl
     stream = ResumableStream(gateway, reply, era.version)
     request = CallRequest.resuming(gateway, tool_call, era.caller, stream, era, live, position.seq)
     await era.take_over_request(request, _questions_received(live, position.seq))
-    with era.registered(request):
+    era.register(request)
+    try:
         stream.begin(request)
         try:
             await request.resume()
@@ -398,6 +399,8 @@ async def resume_stream(gateway: GatewayState, era: Era2025, event_id: str, repl
             await stream.finish((), None)  # the stream has begun, and can tell no error but its end
         else:
             await era.follow(request)
+    finally:
+        era.unregister(request)
 
 
 async def _find_call(gateway: GatewayState, position: ResumePosition, caller: str) -> LiveCall:

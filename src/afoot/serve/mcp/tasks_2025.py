@@ -70,6 +70,8 @@ class SessionTasks:
 
     def tokens(self) -> set[Id]:
         """The progress tokens of tasks that live; the others may be used again."""
+        if not self._tokens:
+            return set()
         self._tokens = {task: told for task, told in self._tokens.items() if task in self._gateway.engine}
         return {token for token, _ in self._tokens.values()}
 
