@@ -12,6 +12,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    HandedOver,
     Hindered,
     Interrupted,
     Limits,
@@ -26,8 +27,8 @@ from afoot.core.facts import (
 from afoot.core.rules import decide
 
 KINDS: tuple[type[Fact], ...] = (
-    Opened, Amended, Admitted, Started, Interrupted, Redefined, Reported, Logged, Hindered, Asked, Answered,
-    CancelRequested, Finished, Released,
+    Opened, Amended, Admitted, Started, Interrupted, Redefined, HandedOver, Reported, Logged, Hindered, Asked,
+    Answered, CancelRequested, Finished, Released,
 )  # fmt: skip
 
 
@@ -98,6 +99,7 @@ def next_fact(kind: type[Fact], call: Call) -> Fact:
         Started(9.0, attempt=call.attempt + 1),
         Interrupted(9.0, 1.0),
         Redefined(9.0, "another", call.attempt),
+        HandedOver(9.0, "handle"),
         Reported(9.0, attempt=call.attempt, progress=1.0),
         Logged(9.0, "a line"),
         Hindered(9.0, "its tab is hidden", "show it"),

@@ -11,6 +11,7 @@ from afoot.core.facts import (
     Amended,
     Fact,
     Finished,
+    HandedOver,
     Limits,
     Logged,
     Opened,
@@ -79,6 +80,15 @@ def test_the_vectors_show_every_kind_and_every_state() -> None:
     assert len({type(fact) for vector in VECTORS for fact in vector.facts}) == len(KINDS)
     assert {vector.summary.state for vector in VECTORS} == set(State)
     assert len({vector.name for vector in VECTORS}) == len(VECTORS)
+
+
+def test_a_call_that_became_a_task_stays_one() -> None:
+    """H7: whatever else its caller was given, before or after."""
+    call = lived(opened(), Started(1.0), HandedOver(2.0, "handle"))
+    assert not call.is_task and call.handed_over is not None
+    commit(call, HandedOver(3.0, "task"))
+    commit(call, HandedOver(4.0, "round"))
+    assert call.is_task and call.handed_over == HandedOver(3.0, "task")
 
 
 def test_a_history_must_begin_with_opened() -> None:

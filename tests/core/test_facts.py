@@ -31,6 +31,7 @@ def test_every_kind_has_a_tag_of_its_own() -> None:
         "Redefined": "redefined",
         "Reported": "reported",
         "Logged": "logged",
+        "HandedOver": "handed_over",
         "Hindered": "hindered",
         "Asked": "asked",
         "Answered": "answered",

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from afoot.core.facts import Fact, Finished, Opened, Reading, Released, Sample, Started
+from afoot.core.facts import Fact, Finished, HandedOver, Opened, Reading, Released, Sample, Started
 from afoot.core.ports import Batch, CallQuery, CallRow, Journal, PurgeRule
 from tests.store.conftest import Opener
 from tests.store.sample_batches import entries, opened, row, write
@@ -17,12 +17,15 @@ def over(call: str, at: float, took_s: float = 1.0, parent: str = "", outcome: s
     return replace(line, finished=at + took_s, parent=parent)
 
 
-async def lived(journal: Journal, line: CallRow, first: Opened | None = None) -> None:
+async def lived(
+    journal: Journal, line: CallRow, first: Opened | None = None, *, is_late_task: bool = False
+) -> None:
     """Write a call from its beginning to its end, with a reading."""
     assert line.finished is not None
     life: list[Fact] = [
         first or opened(line.opened),
         Started(line.opened),
+        *([HandedOver(line.opened)] if is_late_task else []),
         Finished(line.finished, "ok"),
         Released(line.finished),
     ]
@@ -86,17 +89,18 @@ async def test_the_newest_are_those_that_came_last_whatever_a_clock_said(opener:
 
 @pytest.mark.parametrize("rule", [PurgeRule(before=9.0, claimed=4.0), PurgeRule(keep=1, claimed=4.0)])
 async def test_what_a_caller_may_ask_for_goes_once_its_time_is_over(opener: Opener, rule: PurgeRule) -> None:
-    """H6, H3, D2: tasks and calls with a key, by their end; others go as ever."""
+    """H6, H3, H7, D2: tasks, also late ones, and calls with a key, by their end; others go as ever."""
     async with opener() as journal:
         for n in range(1, 6):
             await lived(journal, over(f"task{n}", float(n)), replace(opened(float(n)), task=True))
             await lived(journal, over(f"key{n}", n + 0.2), replace(opened(n + 0.2), key="k"))
+            await lived(journal, over(f"late{n}", n + 0.3), is_late_task=True)
             await lived(journal, over(f"any{n}", n + 0.4))
         await lived(journal, over("last", 100.0))
-        assert await purged(journal, rule) == 9
-        spared = [f"{kind}{n}" for n in (3, 4, 5) for kind in ("task", "key")]
+        assert await purged(journal, rule) == 11
+        spared = [f"{kind}{n}" for n in (3, 4, 5) for kind in ("task", "key", "late")]
         assert await left(journal) == [*spared, "last"]
-        assert await purged(journal, PurgeRule(keep=1)) == 6  # whoever says so means these too
+        assert await purged(journal, PurgeRule(keep=1)) == 9  # whoever says so means these too
 
 
 async def test_a_number_may_be_larger_than_any_history(opener: Opener) -> None:

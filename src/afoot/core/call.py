@@ -21,6 +21,7 @@ from afoot.core.facts import (
     ChildSummary,
     Fact,
     Finished,
+    HandedOver,
     Hindered,
     Interrupted,
     Logged,
@@ -60,6 +61,7 @@ TRANSITIONS: dict[State, dict[type[Fact], State]] = {
         Answered: State.QUEUED,
         Interrupted: State.QUEUED,
         Redefined: State.QUEUED,
+        HandedOver: State.QUEUED,
         Started: State.RUNNING,
         CancelRequested: State.CANCELLING,
         Finished: State.FINISHED,
@@ -72,6 +74,7 @@ TRANSITIONS: dict[State, dict[type[Fact], State]] = {
         Answered: State.RUNNING,
         Started: State.RUNNING,
         Redefined: State.RUNNING,
+        HandedOver: State.RUNNING,
         Interrupted: State.QUEUED,
         CancelRequested: State.CANCELLING,
         Finished: State.FINISHED,
@@ -80,6 +83,7 @@ TRANSITIONS: dict[State, dict[type[Fact], State]] = {
         Reported: State.CANCELLING,
         Logged: State.CANCELLING,
         Interrupted: State.CANCELLING,
+        HandedOver: State.CANCELLING,
         Finished: State.FINISHED,
     },
     State.FINISHED: {
@@ -118,6 +122,7 @@ class Call(Struct, eq=False):
     redefined: Redefined | None = None  # what its tool is now, if that has changed
     outdated: int = 0  # how many of its questions, the first ones, were asked before that
     was_harmless: bool = True  # whether all that has run before that changes nothing
+    handed_over: HandedOver | None = None  # how its caller finds it again, if a request ended before it
     hindered: Hindered | None = None  # what slows or stops it now
     cancel: CancelRequested | None = None
     end: Finished | None = None
@@ -147,6 +152,11 @@ class Call(Struct, eq=False):
     def definition(self) -> Opened | Redefined:
         """The fact that says what its tool is: digest, approval, and whether it may be repeated."""
         return self.opened if self.redefined is None else self.redefined
+
+    @property
+    def is_task(self) -> bool:
+        """Whether its caller has it as a task, from the beginning or since a request ended with it (H7)."""
+        return self.opened.task or (self.handed_over is not None and self.handed_over.what == "task")
 
     @property
     def is_redefined(self) -> bool:
@@ -373,6 +383,8 @@ def evolve(call: Call, fact: Fact) -> None:
             call.cancel = fact
         case Amended() | Admitted() | Redefined():
             _before_start(call, fact)
+        case HandedOver():
+            call.handed_over = call.handed_over if call.is_task else fact
         case Hindered():
             call.hindered = fact if fact.by else None
         case Interrupted():

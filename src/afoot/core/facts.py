@@ -172,6 +172,16 @@ class Redefined(Struct, frozen=True, omit_defaults=True, tag="redefined"):
     trusted: bool = True  # whether the annotations of the tool count
 
 
+class HandedOver(Struct, frozen=True, omit_defaults=True, tag="handed_over"):
+    """A request of the caller ended before the call, and the caller was told how to find its call again.
+
+    A caller may thus come back although its connection is gone, also to the next gateway (H4, H7).
+    """
+
+    at: float
+    what: str = "task"  # task, handle, round: a request state without a question
+
+
 class ChildSummary(Struct, frozen=True, omit_defaults=True):
     """A call below another one, as the followers of the upper one see it (P8)."""
 
@@ -268,6 +278,7 @@ Fact = (
     | Started
     | Interrupted
     | Redefined
+    | HandedOver
     | Reported
     | Logged
     | Hindered

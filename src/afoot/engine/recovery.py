@@ -206,8 +206,8 @@ def _is_asked(call: Call) -> bool:
 def _is_lasting(live: LiveCall) -> bool:
     """Whether its caller can find it again: any other left when its connection broke, which ends a call."""
     opened = live.call.opened
-    is_found = opened.task or bool(opened.key) or opened.caller.startswith(LASTING_CALLERS)
-    return is_found or live.tool.on_disconnect == "detach"
+    is_told = opened.task or bool(opened.key) or live.call.handed_over is not None
+    return is_told or opened.caller.startswith(LASTING_CALLERS) or live.tool.on_disconnect == "detach"
 
 
 async def _is_below(call: Call, journal: Journal) -> bool:

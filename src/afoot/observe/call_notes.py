@@ -14,6 +14,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    HandedOver,
     Hindered,
     Interrupted,
     Logged,
@@ -101,7 +102,7 @@ class CallNotes(Struct, eq=False):
     def take(self, fact: Fact) -> None:
         """Note a fact."""
         match fact:
-            case Opened() | Amended() | Logged() | Hindered() | Released():
+            case Opened() | Amended() | Logged() | HandedOver() | Hindered() | Released():
                 pass
             case Redefined():
                 self._mark(fact.at, "redefined")

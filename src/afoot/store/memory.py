@@ -8,7 +8,7 @@ from typing import Self
 
 from msgspec import json
 
-from afoot.core.facts import Entry, Finished, Opened, Sample
+from afoot.core.facts import Entry, Finished, HandedOver, Opened, Sample
 from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
 from afoot.store.search import FILTER_FIELDS, MAX_ROWS, json_spellings
@@ -145,8 +145,10 @@ class MemoryJournal:
         first, row = self._calls[call].get(1), self._rows.get(call)
         if call in rule.spare or first is None or row is None or row.finished is None:
             return call in rule.spare
+        if row.finished < rule.claimed:
+            return False
         is_claimed = isinstance(first.fact, Opened) and bool(first.fact.task or first.fact.key)
-        return is_claimed and row.finished >= rule.claimed
+        return is_claimed or any(type(one.fact) is HandedOver for one in self._calls[call].values())
 
     def _add(self, entry: Entry) -> None:
         self._last += 1

@@ -25,13 +25,15 @@ _CALLS_BY_POSITION = "SELECT call FROM facts ORDER BY pos"
 _OLDER_THAN = "SELECT id FROM calls WHERE opened < ? AND finished < ? ORDER BY opened, id"
 _COUNT_BEYOND = "SELECT count(*) FROM (SELECT 1 FROM calls LIMIT ? OFFSET ?)"
 _FIRST = "SELECT pos, call, seq, body FROM facts WHERE call = ? ORDER BY seq LIMIT 1"
+_HANDED_OVER = """SELECT 1 FROM facts
+WHERE call = ? AND instr(body, CAST('"type":"handed_over"' AS BLOB)) LIMIT 1"""
 _SIZE = "SELECT coalesce(sum(length(body)), 0) FROM facts WHERE call = ?"
 _POSITION = """INSERT INTO meta VALUES ('position', ?)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
 
 
 class PurgeableCall(NamedTuple):
-    """A finished call that may be deleted; `claimed`: it is a task, or has an idempotency key."""
+    """A finished call that may be deleted; `claimed`: it was opened as a task, or with a key."""
 
     call: str
     opened: float
@@ -48,7 +50,7 @@ def select_purgeable(db: sqlite3.Connection, rule: PurgeRule) -> list[PurgeableC
     if rule.most_bytes is not None:
         most = min(STEP_BYTES, used_bytes(db) - rule.most_bytes)
     for one in _candidates(db, rule) if most > 0 else ():
-        if one.call in rule.spare or (one.claimed and one.finished >= rule.claimed):
+        if one.call in rule.spare or (one.finished >= rule.claimed and _is_claimed(db, one)):
             continue
         found.append(one)
         size += one.size
@@ -99,6 +101,11 @@ def _candidates(db: sqlite3.Connection, rule: PurgeRule) -> Iterator[PurgeableCa
     else:
         names, most = _calls_by_position(db), MAX_CANDIDATES if rule.most_bytes is not None else 0
     return islice((one for call in names if (one := _read_finished(db, call)) is not None), most)
+
+
+def _is_claimed(db: sqlite3.Connection, one: PurgeableCall) -> bool:
+    """Whether its caller may come back for this call: it said so, or a request ended before the call."""
+    return one.claimed or db.execute(_HANDED_OVER, (one.call,)).fetchone() is not None
 
 
 def _calls_by_position(db: sqlite3.Connection) -> Iterator[str]:

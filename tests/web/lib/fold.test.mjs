@@ -47,6 +47,13 @@ test("how a call came to run is told as the gateway tells it", () => {
   assert.equal(approvalOf(fold("c1", [OPENED, ask, answered("local"), started])), "caller");
 });
 
+test("a call is a task since a request ended with it", () => {
+  const handed = (what) => ({ type: "handed_over", at: 3, ...(what && { what }) });
+  assert.equal(fold("c1", [OPENED, handed("handle")]).task, false);
+  assert.equal(fold("c1", [OPENED, handed("handle"), handed()]).task, true);
+  assert.equal(fold("c1", [OPENED, handed(), handed("handle")]).task, true);
+});
+
 test("what hinders a call goes when nothing does, and when it starts anew", () => {
   const hindered = { type: "hindered", at: 2, by: "its tab is hidden", hint: "show it" };
   const call = fold("c1", [OPENED, hindered]);

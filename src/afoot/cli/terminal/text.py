@@ -21,6 +21,7 @@ from afoot.core.facts import (
     CancelRequested,
     Fact,
     Finished,
+    HandedOver,
     Hindered,
     Interrupted,
     Logged,
@@ -227,6 +228,8 @@ def _describe_fact(fact: Fact) -> tuple[str, str]:
             return "late" if fact.late else "reported", _report_text(fact)
         case Logged():
             return "logged", f"{fact.level}{' ' + fact.logger if fact.logger else ''}: {clean(fact.text)}"
+        case HandedOver():
+            return "handed", f"over as a {fact.what}: its request ended before it"
         case Hindered():
             return "hindered", f"{clean(fact.by)}: {clean(fact.hint)}" if fact.by else "no more"
         case Asked():

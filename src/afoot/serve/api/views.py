@@ -211,7 +211,7 @@ def call_view(call: Call, now: float, heard: float = 0.0) -> CallView:
         call.attempt, call.seq, call.readings, stalled=is_stalled(call, now, heard), approved=call.approved,
         hindered=call.hindered, rerun_of=opened.rerun_of or None, parent=opened.parent,
         reported=latest.at if latest else None, trace=trace_id(call),
-        cpu_s=call.cpu_s or UNSET, task=opened.task,
+        cpu_s=call.cpu_s or UNSET, task=call.is_task,
         source="below" if latest and latest.source == "below" else UNSET,
         remote=list(call.remote.values()) or UNSET,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from afoot.core.facts import (
     ChildSummary,
     Fact,
     Finished,
+    HandedOver,
     Logged,
     Opened,
     Question,
@@ -55,7 +56,13 @@ from afoot.wire.results import ErrorMeta, FrameMeta, ProgressMeta, ResultMeta, T
 FIRST_NOTICE_S = 2.0  # no notice of ours before a call is this old (T5)
 AFTER_FORM_S = 1.0  # a call that runs on after a form is handed over no sooner than this
 FIRST_ESTIMATE_S = 1.0  # no estimate before a request is this old: most are over by then
-_WITHOUT_FRAME = (Opened, Started, Released, Finished)  # facts that are no frame, unless they are stages
+_WITHOUT_FRAME = (
+    Opened,
+    Started,
+    HandedOver,
+    Released,
+    Finished,
+)  # facts that are no frame, unless they are stages
 
 
 class Era(Protocol):
@@ -88,8 +95,11 @@ class Era(Protocol):
         """Return whether a request can end before its call, for a caller that cannot wait longer."""
         ...
 
-    def hand_over(self, request: "CallRequest") -> bytes:
-        """Return the last frame for a caller that cannot wait longer; its call runs on (H5)."""
+    def hand_over(self, request: "CallRequest") -> bytes | None:
+        """Return the last frame for a caller that cannot wait longer; its call runs on (H5).
+
+        None: not yet, because the hand-over is not on record (`CallRequest.is_hand_over_recorded`).
+        """
         ...
 
     def withdraw_questions(self, request: "CallRequest", answered: Answered | None = None) -> list[bytes]:
@@ -108,8 +118,8 @@ class CallRequest:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since",
-        "_is_past_first_moment", "_known_children", "_knows_call", "_last_children", "_mark",
+        "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since", "_handed_over_at",
+        "_is_past_first_moment", "_known_children", "_knows_call", "_owes_handle", "_last_children", "_mark",
         "_large_frames", "_missed", "_next_estimate", "_sent", "_shows_stages", "_timer", "as_task", "caller",
         "era", "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "may_become_task",
         "requests", "round", "series", "stopped", "stream", "tool_call", "waits", "wakeup",
@@ -142,6 +152,8 @@ class CallRequest:
         self._due = inf  # when to end at the latest, whatever the call does (H5)
         self.has_own_deadline = False  # the caller said itself when
         self._form_since: float | None = None  # a form is open at the caller since
+        self._handed_over_at: int | None = None  # the fact that must be on record before it is handed over
+        self._owes_handle = False  # it ends with a handle as soon as that is on record
         self._knows_call = False  # whether the caller knows the id of its call
         self._large_frames: list[bytes] | None = None  # those before a large result, once that is there
         self._missed = 0  # facts that this reader was too slow for, and does not know of yet
@@ -378,6 +390,21 @@ class CallRequest:
     def after(self) -> int | None:
         """The fact behind which a stream that broke goes on; None for a request that is new."""
         return self._after
+
+    def is_hand_over_recorded(self, what: str) -> bool:
+        """Write that the caller finds its call again by a task, a handle or a round; True if that is on record.
+
+        A gateway that dies behind the last frame must leave a call that its caller can still find (H4).
+        """
+        live = self.live
+        call = live.call
+        if self._handed_over_at is None:
+            is_known = call.is_task or (what != "task" and call.handed_over is not None)
+            if not (is_known or call.is_finished):
+                engine = self.gateway.engine
+                engine.commit(live, HandedOver(engine.clock.now(), what))
+            self._handed_over_at = call.seq
+        return live.recorded >= self._handed_over_at
 
     def handle_result(self) -> bytes:
         """Return the last frame with the handle by which the caller finds its call again."""
@@ -641,7 +668,7 @@ class CallRequest:
                     self._large_frames = frames
                     return True
                 last = self._last_frame(item, bool(frames) or self.stream.streaming)
-        if last is None and (asked or self._due < inf):
+        if last is None and (asked or self._owes_handle or self._due < inf):
             last = self._pause(asked, follower, frames)
         if last is not None:
             await self._finish(frames, last)
@@ -691,6 +718,8 @@ class CallRequest:
                 last = self.era.hand_over(self)
             elif asked:
                 last = self._tell_answer_place(frames)
+            elif self._owes_handle:
+                last = self._hand_over_question()
         call = self.live.call
         if last is not None and call.latest is not None and follower.number < call.readings:
             follower.number = call.readings
@@ -740,6 +769,14 @@ class CallRequest:
         is_known = self.waits or self.as_task or self.requests.told_place or self.tool_call.is_lookup
         self.requests.told_place = True
         if is_known or self._client_timeout() == inf:
+            return None
+        return self._hand_over_question()
+
+    def _hand_over_question(self) -> bytes | None:
+        """Return the handle that says where a person can answer; None if it is answered, or not on record."""
+        is_open = bool(self._answer_place())
+        self._owes_handle = is_open and not self.is_hand_over_recorded("handle")
+        if self._owes_handle or not is_open:
             return None
         self.detach()
         return self.handle_result()
@@ -895,7 +932,8 @@ class CallRequest:
         due = self._sent + min(settings.notice_s, settings.keepalive_s)
         if not self.stream.streaming:
             due = min(due, self._begun + settings.sse_after_s)
-        if self.live.recorded and self._form_since is None:  # else it is woken by that
+        is_recorded = self.live.recorded >= (self._handed_over_at or 1)
+        if is_recorded and self._form_since is None:  # else it is woken by that
             due = min(due, self._due)
         self._timer = self.gateway.engine.clock.at(due, self._on_timer)
 

@@ -261,8 +261,10 @@ class Era2025:
         """Whether it can: a lookup has no handle."""
         return not request.tool_call.is_lookup
 
-    def hand_over(self, request: CallRequest) -> bytes:
+    def hand_over(self, request: CallRequest) -> bytes | None:
         """End with a handle; a request that waits for the call is asked again what it asks."""
+        if not request.is_hand_over_recorded("handle"):
+            return None
         request.detach()
         return request.handle_result()
 

@@ -187,19 +187,23 @@ class Era2026(Struct, eq=False):
         """Whether it can: a lookup has no handle, and ends with rounds alone."""
         return not request.tool_call.is_lookup or request.round < MAX_ROUNDS
 
-    def hand_over(self, request: CallRequest) -> bytes:
+    def hand_over(self, request: CallRequest) -> bytes | None:
         """End with a task if the client takes one, which may come behind progress (H7).
 
         Others get a round without a question, which the client retries by itself; else a handle.
         """
         if request.as_task or request.may_become_task:
+            if not request.is_hand_over_recorded("task"):
+                return None
             request.detach()
             return tasks.created_result(self._pending.gateway, request.tool_call.id, request.live)
-        if request.tool_call.is_lookup:
-            return self._round(request, [])
         able = request.tool_call.capabilities
         takes_rounds = any(one is not None for one in (able.elicitation, able.sampling, able.roots))
-        if takes_rounds and request.round < MAX_ROUNDS and not request.has_own_deadline:
+        is_round = takes_rounds and request.round < MAX_ROUNDS and not request.has_own_deadline
+        is_round = is_round or request.tool_call.is_lookup
+        if not request.is_hand_over_recorded("round" if is_round else "handle"):
+            return None
+        if is_round:
             return self._round(request, [])
         request.detach()
         return request.handle_result()
@@ -211,7 +215,7 @@ class Era2026(Struct, eq=False):
     def client_left(self, request: CallRequest) -> None:
         """Cancel the call, if no other request of the newest round follows it: the stream was closed."""
         is_alone = request.detach()
-        if not is_alone or (request.joins_call and request.live.call.opened.task):  # its caller has the task
+        if not is_alone or (request.joins_call and request.live.call.is_task):  # its caller has the task
             return
         if request.live.tool.on_disconnect == "detach":
             request.requests.can_ask = False  # unless it comes back

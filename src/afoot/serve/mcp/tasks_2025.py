@@ -60,6 +60,7 @@ class SessionTasks:
         if request.waits:  # our own tools wait for a call, and are none
             raise tasks.task_support_fault(tool_call.name, "forbidden")
         live = request.live
+        request.is_hand_over_recorded("task")  # a call with a key may have been opened as a plain one
         request.detach()  # the request is over, and its call runs on
         await self._gateway.wait_until_recorded()
         await request.stream.finish((), tasks.created_2025(tool_call.id, task_status(self._gateway, live)))
@@ -171,7 +172,7 @@ def _is_task(gateway: GatewayState, live: LiveCall, caller: str) -> bool:
     """Whether a call is to be listed; of a pipe, only what this process began."""
     opened = live.call.opened
     is_own = opened.caller == caller and (caller != STDIO_CALLER or opened.at >= gateway.started_at)
-    return opened.task and is_own and is_kept(gateway, live)
+    return live.call.is_task and is_own and is_kept(gateway, live)
 
 
 async def _load_recent(gateway: GatewayState, rows: list[CallRow]) -> dict[str, LiveCall]:

@@ -23,6 +23,7 @@ const FACT_DETAILS = {
   admitted: ({ what }) => [what],
   started: ({ attempt, why }) => (attempt > 1 ? [`attempt ${attempt}`, why] : []),
   interrupted: ({ spent_s = 0 }) => [`the gateway died; it had run ${spent_s.toFixed(1)} s`],
+  handed_over: ({ what = "task" }) => [`its request ended before it, with a ${what}`],
   redefined: ({ approval = "auto" }) => [`its tool has another definition now, approval ${approval}`],
   reported: (fact) => [
     ...[fact.late && "late", formatProgress({ latest: fact }), fact.message],

@@ -79,6 +79,7 @@ const APPLY = {
     const state = call.state === "running" ? "queued" : call.state;
     Object.assign(call, { ...NOT_RUNNING, state, starting: undefined });
   },
+  handed_over: (call, { what = "task" }) => void (call.task ||= what === "task"),
   redefined: (call, { approval = "auto" }) => void (call.approval = approval),
   reported(call, { late, at, progress = null, total = null, message = null, children }) {
     if (late) return;

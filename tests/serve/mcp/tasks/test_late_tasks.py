@@ -1,13 +1,17 @@
 """Late tasks: a plain call that takes long becomes a task while its request is open (H7)."""
 
 import asyncio
+import json
 
 import pytest
 
-from afoot.core.ports import Run
+from afoot.core.facts import HandedOver
+from afoot.core.ports import Batch, Run
+from afoot.engine.recovery import recover
+from afoot.store.memory import MemoryJournal
 from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import YES, Message, faked, now, only, said, site_of
-from tests.serve.raw_transports import Pipe, Web, call
+from tests.serve.raw_transports import Pipe, Web, call, modern
 from tests.serve.task_client import ABLE, Asker, walk
 
 LATE = {"task_after_s": 4.5}
@@ -91,3 +95,56 @@ async def test_a_client_that_cannot_wait_gets_a_task_and_no_handle() -> None:
         web = Web(gateway)
         result = (await web.ask(call(capabilities={"extensions": ABLE["extensions"]}))).messages[-1]["result"]
         assert result["resultType"] == "task" and result["taskId"] == only(gateway).call.id
+
+
+@pytest.mark.parametrize("can", [ABLE, {}, {"elicitation": {}}], ids=["task", "handle", "round"])
+@faked
+async def test_a_call_that_was_handed_over_outlives_the_gateway(can: Message) -> None:
+    """H4, H7, H5: it is on record before its caller is told, so the next gateway runs it again."""
+    settings = {"task_after_s": 4.5} if can == ABLE else {"caller_limit_s": 6.0}
+    journal = MemoryJournal()
+    async with site_of(walk, settings=settings, idempotent=True) as gateway:
+        told = (await Web(gateway).ask(call(capabilities=can))).messages[-1]["result"]
+        call_id = only(gateway).call.id
+        # This is the moment in which the caller has its answer; the gateway dies at once.
+        journal.write(Batch(entries=await gateway.engine.journal.facts(call_id)))
+    assert call_id in json.dumps(told) or told["resultType"] == "input_required"
+    async with site_of(walk, settings=settings, idempotent=True, journal=journal) as gateway:
+        await recover(gateway.engine)
+        live = only(gateway)
+        await asyncio.sleep(12)
+        if can == ABLE:
+            found = await Asker(gateway).get(call_id)
+            assert found["result"]["content"][0]["text"] == "there"
+        elif told["resultType"] == "input_required":
+            again = call(capabilities=can, requestState=told["requestState"])
+            found = (await Web(gateway).ask(again)).messages[-1]["result"]
+            assert found["content"][0]["text"] == "there"
+    assert live.call.id == call_id and live.call.attempt == 2
+    assert live.call.end is not None and live.call.end.outcome == "ok"
+
+
+@faked
+async def test_a_call_is_handed_over_once_on_record() -> None:
+    """H5: however often its caller waits for it in vain."""
+    async with site_of(walk, settings={"caller_limit_s": 2.0}) as gateway:
+        web = Web(gateway)
+        await web.ask(call(capabilities={}))
+        live = only(gateway)
+        params = {"name": "afoot_wait", "arguments": {"call": live.call.id}}
+        for _ in range(3):
+            await web.ask(modern("tools/call", params, capabilities={}))
+        entries = await gateway.engine.journal.facts(live.call.id)
+    assert [type(entry.fact) for entry in entries].count(HandedOver) == 1
+
+
+@faked
+async def test_a_key_that_joins_a_plain_call_as_a_task_makes_it_one() -> None:
+    """H7, D2: the task that the second request is given survives the gateway, as every task."""
+    async with site_of(walk, settings=LATE) as gateway:
+        key = {"dev.afoot/idempotency": "k"}
+        first = asyncio.create_task(Web(gateway).ask(call(capabilities={}, **key)))
+        await asyncio.sleep(1)
+        made = (await Asker(gateway).start(**key))["result"]
+        assert made["resultType"] == "task" and only(gateway).call.is_task
+        assert (await first).messages[-1]["result"]["content"][0]["text"] == "there"
