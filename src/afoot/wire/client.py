@@ -35,6 +35,8 @@ USER_REJECTED = -1  # the code in the specification's own examples
 REFUSED_IN_2025 = (mcp_2026.MISSING_CAPABILITY, mcp_2026.UNSUPPORTED_VERSION)
 # The words of the Python SDK for a result that its version of MCP does not have, such as `input_required`.
 _UNFIT_RESULT = "Handler returned an invalid result"
+# The words of FastMCP, which says INVALID_PARAMS although its function has run. Nothing else about it is fixed.
+_UNFIT_ROUND = ("InputRequiredResult", f"only exists at MCP {VERSION_2026}")
 
 _META_PREFIX = passthrough.PROTOCOL_PREFIX
 # Params of `elicitation/create` that are said anew on each hop.
@@ -237,6 +239,8 @@ def as_tool_error(fault: Fault, server: str) -> ToolError:
 
 def is_for_2026(fault: Fault) -> bool:
     """Whether a server of the handshake era says that a request, or its result, is not of that era."""
+    if fault.code == INVALID_PARAMS:
+        return all(words in fault.message for words in _UNFIT_ROUND)
     return fault.code in REFUSED_IN_2025 or (fault.code == INTERNAL_ERROR and fault.message == _UNFIT_RESULT)
 
 

@@ -10,6 +10,7 @@ import warnings
 import mcp_types as types
 from fastmcp import Context, FastMCP
 
+FORM = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
 LATER_S = 0.3
 server: FastMCP = FastMCP("features")
 later: set[asyncio.Task[None]] = set()
@@ -63,6 +64,17 @@ async def log(ctx: Context) -> str:
     later.add(task)
     task.add_done_callback(later.discard)
     return "logged"
+
+
+@server.tool(annotations=types.ToolAnnotations(read_only_hint=True))
+async def rounds(ctx: Context) -> str | types.InputRequiredResult:
+    """Asks in a round by itself, which only 2026-07-28 has."""
+    answer = (ctx.input_responses or {}).get("colour")
+    if answer is not None:
+        assert isinstance(answer, types.ElicitResult) and answer.content is not None
+        return str(answer.content["colour"])
+    params = types.ElicitRequestFormParams(message="which colour?", requested_schema=FORM)
+    return types.InputRequiredResult(input_requests={"colour": types.ElicitRequest(params=params)})
 
 
 if __name__ == "__main__":

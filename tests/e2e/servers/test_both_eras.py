@@ -106,7 +106,7 @@ def test_a_server_of_both_eras_loses_no_feature(
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("server", ["mcp-stdio", "mcp-http", "mcp-object"])
+@pytest.mark.parametrize("server", SERVERS)
 def test_a_tool_with_rounds_of_its_own_works_beside_the_others(clients: Peers, server: str, era: str) -> None:
     """U10, A7: it needs 2026-07-28, which its first call finds out; being safe, it is made again there."""
     peer = clients("http", era)
