@@ -57,6 +57,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     scopes: list[str] = []
     client_id: str = ""
     client_secret: str = ""
+    auth_hosts: list[str] = []  # where a login may go besides, although the host is in a private network
     era: str = "auto"
     per_caller: bool = False  # a connection for each caller, for servers that keep state
     trust_annotations: bool = False

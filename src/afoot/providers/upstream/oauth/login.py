@@ -29,6 +29,7 @@ from pydantic import AnyUrl, ValidationError
 
 from afoot.config.settings import Server
 from afoot.errors import CallerError, ToolError
+from afoot.providers.upstream.oauth.endpoints import EndpointGuard, GuardedTransport
 from afoot.providers.upstream.oauth.tokens import AuthChallenge, OAuthClient, StoredLogin
 from afoot.providers.upstream.transport_http import ResponseTooLarge, read_body
 
@@ -114,6 +115,7 @@ class _LoginFlow:
         self.show = show
         self.is_shown = False
         server = login_request.server
+        self.guard = EndpointGuard(server.url, server.auth_hosts)
         metadata = OAuthClientMetadata(
             redirect_uris=[AnyUrl(back.redirect)], client_name="afoot", software_id="dev.afoot"
         )
@@ -132,7 +134,8 @@ class _LoginFlow:
         request = httpx2.Request("POST", self.login_request.server.url)
         steps = self.provider.async_auth_flow(request)
         try:
-            async with httpx2.AsyncClient(timeout=ANSWER_S) as web:
+            transport = GuardedTransport(self.guard)
+            async with httpx2.AsyncClient(timeout=ANSWER_S, transport=transport) as web:
                 await anext(steps)
                 wanted = await steps.asend(self._refusal(request))
                 while wanted is not request:
@@ -142,14 +145,17 @@ class _LoginFlow:
         return self._result()
 
     async def redirect_person(self, url: str) -> None:
-        """Show the address to log in at; raises OAuthFlowError if it is another server than before."""
+        """Show the address to log in at.
+
+        Raises OAuthFlowError if it is another server than before, and UnsafeEndpoint.
+        """
         login_request, context = self.login_request, self.provider.context
         client, known = context.client_info, login_request.server.client_id
         if known and client is not None and known != client.client_id and not context.client_metadata_url:
             text = "its authorization server is another one now, which client_id was not made for"
             raise OAuthFlowError(f"{text}; `afoot servers logout` forgets the old one")
         for endpoint in (url, self._token_url()):
-            _check_safe(endpoint, login_request.server.url)
+            await self.guard.check(endpoint)
         if client is not None and known == client.client_id and client.client_secret:
             client.token_endpoint_auth_method = self._method()
         self.back.expect(parse_qs(urlsplit(url).query)["state"][0])
@@ -362,12 +368,3 @@ async def _send(web: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Resp
     read = httpx2.Response(response.status_code, headers=headers, content=body, request=request)
     read.next_request = response.next_request
     return read
-
-
-def _check_safe(endpoint: str, server: str) -> None:
-    """Raise unless secrets go over TLS, to the server's own host, or stay on this machine."""
-    there, here = urlsplit(endpoint), urlsplit(server)
-    local = there.hostname in ("localhost", "127.0.0.1", "::1")
-    if there.scheme == "https" or local or (here.scheme == "http" and there.hostname == here.hostname):
-        return
-    raise OAuthFlowError(f"{there.scheme}://{there.netloc} is not https")

@@ -82,6 +82,7 @@ class Logins:
         found = self._tokens.get(name)
         if found is None or found.url != server.url:
             found = self._tokens[name] = TokenSource(name, server.url, self._store, self._recall)
+        found.auth_hosts = server.auth_hosts
         return found
 
     def require_tokens(self, name: str, server: Server) -> TokenSource:

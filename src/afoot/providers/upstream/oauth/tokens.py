@@ -11,10 +11,10 @@ import base64
 import logging
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote, unquote
 
 from msgspec import DecodeError, Struct, json
@@ -24,11 +24,9 @@ from afoot.config import state_folder
 from afoot.config.settings import home
 from afoot.errors import CallerError, ToolError
 
-if TYPE_CHECKING:
-    import httpx2
-
 RENEW_EARLY_S: Final = 10.0  # a token that expires so soon is renewed first
 RENEW_TIMEOUT_S: Final = 30.0
+MAX_TOKEN_BYTES: Final = 1024 * 1024  # of the answer to a renewal
 RETRY_S: Final = 5.0  # between renewals that fail, or do not help
 RETRY_STATUSES: Final = (408, 425, 429)  # statuses below 500 that mean "later"
 
@@ -109,6 +107,7 @@ class TokenSource:
     ) -> None:
         self.name = name
         self.url = url
+        self.auth_hosts: Sequence[str] = ()  # hosts that a renewal may go to wherever they are
         self.challenge: AuthChallenge | None = None  # the last refusal, until a request succeeds
         self._store = store
         self._recall = recall
@@ -202,20 +201,29 @@ class TokenSource:
     async def _renew(self, login: StoredLogin) -> StoredLogin:
         import httpx2  # slow to import, and imported already when a token is renewed
 
+        from afoot.providers.upstream.oauth.endpoints import EndpointGuard, GuardedTransport, UnsafeEndpoint
+        from afoot.providers.upstream.transport_http import ResponseTooLarge, read_body
+
         form = {"grant_type": "refresh_token", "refresh_token": login.refresh}
         if login.resource:
             form["resource"] = login.resource
         headers = {"accept": "application/json", **_client_authentication(login.client, form)}
         try:
-            async with asyncio.timeout(RENEW_TIMEOUT_S), httpx2.AsyncClient(timeout=RENEW_TIMEOUT_S) as web:
-                response = await web.post(login.token_url, data=form, headers=headers)
-        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
+            transport = GuardedTransport(EndpointGuard(self.url, self.auth_hosts))
+            async with (
+                asyncio.timeout(RENEW_TIMEOUT_S),
+                httpx2.AsyncClient(timeout=RENEW_TIMEOUT_S, transport=transport) as web,
+                web.stream("POST", login.token_url, data=form, headers=headers) as response,
+            ):
+                body = await read_body(response, MAX_TOKEN_BYTES)
+        except (httpx2.HTTPError, httpx2.InvalidURL, ResponseTooLarge, TimeoutError) as error:
             self._not_before = time.monotonic() + RETRY_S
-            raise self._renewal_failed(type(error).__name__) from None
+            why = str(error) if isinstance(error, UnsafeEndpoint) else type(error).__name__
+            raise self._renewal_failed(why) from None
         if response.status_code != 200:
-            return self._on_refusal(login, response)
+            return self._on_refusal(login, response.status_code, body)
         try:
-            token = json.decode(response.content, type=_TokenResponse, strict=False)
+            token = json.decode(body, type=_TokenResponse, strict=False)
         except (DecodeError, UnicodeDecodeError):
             raise self._renewal_failed("the answer is no token") from None
         self._fresh_until = time.monotonic() + RETRY_S
@@ -224,8 +232,7 @@ class TokenSource:
         self._keep(replace(fresh, refresh=token.refresh_token or login.refresh), login)
         return self._known or fresh
 
-    def _on_refusal(self, login: StoredLogin, response: "httpx2.Response") -> StoredLogin:
-        status = response.status_code
+    def _on_refusal(self, login: StoredLogin, status: int, body: bytes) -> StoredLogin:
         if status < 400 or status >= 500 or status in RETRY_STATUSES:
             self._not_before = time.monotonic() + RETRY_S
             raise self._renewal_failed(f"HTTP status {status}")
@@ -233,7 +240,7 @@ class TokenSource:
         if now is not None and now.access and now.refresh != login.refresh:
             return now  # another process renewed it first, which made our refresh token invalid
         try:
-            why = json.decode(response.content, type=_ErrorResponse).error
+            why = json.decode(body, type=_ErrorResponse).error
         except (DecodeError, UnicodeDecodeError):
             why = ""
         log.warning("server %s: its login is over (%s)", self.name, why or f"HTTP status {status}")
