@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from starlette.routing import Mount
 import afoot
 from afoot.errors import CallerError
 from afoot.gateway.asgi import AsgiApp
+from afoot.serve.api.console import SECURITY_HEADERS
 
 ERAS = ("legacy", "2026-07-28")
 
@@ -165,6 +166,37 @@ def test_hosts_origins_and_users_are_checked_as_at_its_own_sockets(
 
     got, body = asyncio.run(main())
     assert got == status, body
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/api/calls", "/nothing", "/"])
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "not open"])
+def test_every_answer_has_the_headers_of_its_own_server(path: str, is_open: bool) -> None:
+    """S1: the outer server sets none, so a page of another site could frame the console, or guess types."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(dict(message))
+
+    async def run() -> None:
+        app = afoot.asgi_app(count)
+        scope = {
+            "type": "http", "method": "GET", "path": path, "query_string": b"", "root_path": "",
+            "headers": [(b"host", b"127.0.0.1:8000")], "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8000),
+        }  # fmt: skip
+        if is_open:
+            async with app.lifespan():
+                await app(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    asyncio.run(run())
+    headers = [(name.decode(), value.decode()) for name, value in sent[0]["headers"]]
+    assert set(SECURITY_HEADERS) <= set(headers)
+    names = [name for name, _ in headers]
+    assert len(names) == len(set(names))
 
 
 def test_a_wrong_setting_is_told_at_once() -> None:

@@ -17,7 +17,8 @@ from afoot.gateway import MEMORY, Gateway, Target
 from afoot.gateway.app import SERVERS_READY_S, new_sessions, new_state, open_access, route_surfaces, wind_down
 from afoot.serve.access.guard import accepted_hosts
 from afoot.serve.access.peer import LOOPBACK, PEER, peer_of, user_or_peer
-from afoot.serve.mcp.asgi import Receive, Scope, Send
+from afoot.serve.api.console import SECURITY_HEADERS
+from afoot.serve.mcp.asgi import Message, Receive, Scope, Send
 from afoot.serve.mcp.sessions_2025 import Sessions2025
 from afoot.serve.router import Router
 from afoot.serve.shared import GatewayState
@@ -28,6 +29,8 @@ NOT_OPEN = (
     "afoot is not open: the outer application must run its lifespan"
     " (tools = afoot.asgi_app(…); Starlette(…, lifespan=tools.lifespan))"
 )
+
+_SECURITY_HEADERS = tuple((name.encode(), value.encode()) for name, value in SECURITY_HEADERS)
 
 
 def asgi_app(*targets: Target, config: str | Path | None = None, **settings: Any) -> "AsgiApp":
@@ -84,6 +87,7 @@ class AsgiApp:
         if scope["type"] == "lifespan":
             await _run_lifespan(self.lifespan(), receive, send)
             return
+        send = _with_security_headers(send)
         if self._state is None or self._sessions is None:
             await _refuse(scope, send)
             return
@@ -108,6 +112,20 @@ class AsgiApp:
             hosts = accepted_hosts(port, settings.allow_hosts) if port else frozenset(settings.allow_hosts)
             found = self._routers[port, is_far] = route_surfaces(state, sessions, hosts, is_closed)
         return found
+
+
+def _with_security_headers(send: Send) -> Send:
+    """Add the security headers to every response, as our own HTTP server does: the outer one has none."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            known = {name.lower() for name, _ in headers}
+            headers += [(name, value) for name, value in _SECURITY_HEADERS if name not in known]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return send_with_headers
 
 
 async def _refuse(scope: Scope, send: Send) -> None:
