@@ -10,11 +10,12 @@ import pytest
 from afoot.config import jsonc, settings
 from afoot.config.client_limits import stored_client_limits
 from afoot.config.settings import Settings
+from afoot.errors import CallerError
 from afoot.hosts import install, secrets, undo
 from afoot.hosts import plan as record
 from afoot.hosts.document import HostDocument
 from afoot.hosts.files import FileError
-from afoot.hosts.known_hosts import HOSTS
+from afoot.hosts.known_hosts import HOSTS, find_host
 from afoot.hosts.plan import InstallRequest, masked_diff, secret_values
 from tests.hosts.conftest import placed
 from tests.hosts.install_steps import config_text, installed, read, tables, undone
@@ -276,3 +277,33 @@ def test_a_host_s_server_that_names_a_secret_of_afoot_is_not_adopted(
     wish.file.parent.mkdir(parents=True)
     wish.file.write_text(json.dumps({"mcpServers": {"evil": {"url": "https://evil.example/mcp", **place}}}))
     assert installed(wish, is_adopting=True).moved == [] and "evil" not in tables()
+
+
+@pytest.mark.parametrize("part", ["file", "folder"])
+def test_a_link_out_of_a_project_is_not_followed(part: str, tmp_path: Path, program: Path) -> None:
+    """U2, S4: a cloned project could have a file of its user written, or its servers taken away."""
+    outside, project = tmp_path / "outside", tmp_path / "project"
+    (outside / ".cursor").mkdir(parents=True)
+    (outside / ".cursor" / "mcp.json").write_text('{"mcpServers": {"mine": {"command": "x"}}}')
+    before = (outside / ".cursor" / "mcp.json").read_text()
+    project.mkdir()
+    if part == "folder":
+        (project / ".cursor").symlink_to(outside / ".cursor")
+    else:
+        (project / ".cursor").mkdir()
+        (project / ".cursor" / "mcp.json").symlink_to(outside / ".cursor" / "mcp.json")
+    wish = InstallRequest(find_host("cursor"), "project", project)
+    for plan in (lambda: install.plan_install(wish, is_adopting=True), lambda: undo.plan_undo(wish)):
+        with pytest.raises(CallerError, match="leads out of the project"):
+            plan()
+    assert (outside / ".cursor" / "mcp.json").read_text() == before
+
+
+def test_a_link_within_a_project_is_followed(tmp_path: Path, program: Path) -> None:
+    """U2: a project may keep one file for several hosts; the folder itself may be reached by a link."""
+    project = tmp_path / "project"
+    (project / ".cursor").mkdir(parents=True)
+    (project / ".cursor" / "mcp.json").symlink_to(project / "shared.json")
+    (tmp_path / "link").symlink_to(project)
+    installed(InstallRequest(find_host("cursor"), "project", tmp_path / "link"))
+    assert "afoot" in (project / "shared.json").read_text()

@@ -155,3 +155,32 @@ def test_a_lock_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"its lock cannot be made .*AFOOT_HOME.*--store"):
         StoreLock(tmp_path / "file" / "history.db").acquire()
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "dangling"])
+def test_a_lock_that_is_a_link_to_another_file_is_not_written(tmp_path: Path, kind: str) -> None:
+    """S4: in a folder where others may write, the file of the gateway's user stays as it is."""
+    other, lock = tmp_path / "precious", tmp_path / "h.db.lock"
+    if kind != "dangling":
+        other.write_text("precious")
+    lock.hardlink_to(other) if kind == "hard link" else lock.symlink_to(other)
+    with pytest.raises(StoreError, match="its lock cannot be made"):
+        StoreLock(tmp_path / "h.db").acquire("http://127.0.0.1:1")
+    assert other.exists() == (kind != "dangling")
+    assert kind == "dangling" or other.read_text() == "precious"
+
+
+def test_a_lock_that_was_deleted_as_it_was_opened_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S4: a file without a name is no link to another one."""
+    whole = os.fstat
+
+    def fstat(file: int) -> os.stat_result:
+        (tmp_path / "h.db.lock").unlink(missing_ok=True)
+        monkeypatch.setattr("os.fstat", whole)
+        return whole(file)
+
+    monkeypatch.setattr("os.fstat", fstat)
+    with StoreLock(tmp_path / "h.db"):
+        assert (tmp_path / "h.db.lock").exists()

@@ -95,10 +95,15 @@ class InstallRequest(Struct, frozen=True):
 
     @property
     def file(self) -> Path:
-        """The host's file; raises CallerError if the host has none for this scope."""
+        """The host's file; raises CallerError if the host has none for this scope.
+
+        A project may come from a stranger, and a link in it may lead to a file that is not the project's.
+        """
         found = self.host.file(self.scope, self.folder)
         if found is None:
             raise CallerError(f"{self.host.title} has no file for a project; leave out --scope project")
+        if self.scope == "project" and not found.resolve().is_relative_to(self.folder.resolve()):
+            raise CallerError(f"{found} is a link that leads out of the project; nothing was changed")
         return found
 
 

@@ -4,8 +4,10 @@ The lock is a file beside the history. It names its holder, and the system relea
 process ends, however it ends.
 """
 
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -65,7 +67,7 @@ class StoreLock:
             if self._resolved.is_dir():
                 raise StoreError(f"history {self._store}: this is a folder; name a file with --store")
             self._resolved.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(self._sibling(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = _open_lock(self._sibling(".lock"))
         except OSError as error:
             raise StoreError(
                 f"history {self._store}: its lock cannot be made ({error.strerror});"
@@ -111,6 +113,19 @@ class StoreLock:
 
     def _sibling(self, end: str) -> Path:
         return self._resolved.with_name(self._resolved.name + end)
+
+
+def _open_lock(path: Path) -> int:
+    """Open the lock, and make it if there is none; raises OSError.
+
+    Its holder writes into it. In a folder where others may write, it could be a link to another file.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
+        return file
+    os.close(file)
+    raise OSError(errno.EMLINK, "it is another file, or a link to one")
 
 
 def _is_same_file(file: int, path: Path) -> bool:
