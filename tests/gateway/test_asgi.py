@@ -16,7 +16,7 @@ from starlette.routing import Mount
 import afoot
 from afoot.errors import CallerError
 from afoot.gateway.asgi import AsgiApp
-from afoot.serve.api.console import SECURITY_HEADERS
+from afoot.serve.console import SECURITY_HEADERS
 
 ERAS = ("legacy", "2026-07-28")
 
@@ -184,7 +184,8 @@ def test_every_answer_has_the_headers_of_its_own_server(path: str, is_open: bool
         app = afoot.asgi_app(count)
         scope = {
             "type": "http", "method": "GET", "path": path, "query_string": b"", "root_path": "",
-            "headers": [(b"host", b"127.0.0.1:8000")], "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8000),
+            "headers": [(b"host", b"127.0.0.1:8000")],
+            "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8000),
         }  # fmt: skip
         if is_open:
             async with app.lifespan():

@@ -17,7 +17,7 @@ from afoot.gateway import MEMORY, Gateway, Target
 from afoot.gateway.app import SERVERS_READY_S, new_sessions, new_state, open_access, route_surfaces, wind_down
 from afoot.serve.access.guard import accepted_hosts
 from afoot.serve.access.peer import LOOPBACK, PEER, peer_of, user_or_peer
-from afoot.serve.api.console import SECURITY_HEADERS
+from afoot.serve.console import SECURITY_HEADERS
 from afoot.serve.mcp.asgi import Message, Receive, Scope, Send
 from afoot.serve.mcp.sessions_2025 import Sessions2025
 from afoot.serve.router import Router

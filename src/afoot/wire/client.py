@@ -35,7 +35,7 @@ USER_REJECTED = -1  # the code in the specification's own examples
 REFUSED_IN_2025 = (mcp_2026.MISSING_CAPABILITY, mcp_2026.UNSUPPORTED_VERSION)
 # The words of the Python SDK for a result that its version of MCP does not have, such as `input_required`.
 _UNFIT_RESULT = "Handler returned an invalid result"
-# The words of FastMCP, which says INVALID_PARAMS although its function has run. Nothing else about it is fixed.
+# The words of FastMCP, which says INVALID_PARAMS although its function has run.
 _UNFIT_ROUND = ("InputRequiredResult", f"only exists at MCP {VERSION_2026}")
 
 _META_PREFIX = passthrough.PROTOCOL_PREFIX

@@ -118,7 +118,8 @@ class CallRequest:
     """Follows a call for one request until its last frame."""
 
     __slots__ = (
-        "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since", "_handed_over_at",
+        "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since",
+        "_handed_over_at",
         "_is_past_first_moment", "_known_children", "_knows_call", "_owes_handle", "_last_children", "_mark",
         "_large_frames", "_missed", "_next_estimate", "_sent", "_shows_stages", "_timer", "as_task", "caller",
         "era", "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "may_become_task",
@@ -392,7 +393,7 @@ class CallRequest:
         return self._after
 
     def is_hand_over_recorded(self, what: str) -> bool:
-        """Write that the caller finds its call again by a task, a handle or a round; True if that is on record.
+        """Write that the caller finds its call again by a task, a handle or a round; True once on record.
 
         A gateway that dies behind the last frame must leave a call that its caller can still find (H4).
         """
