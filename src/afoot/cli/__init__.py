@@ -1,5 +1,6 @@
 """`main` runs the command line; each command's module is imported only when the command runs."""
 
+import gc
 import sys
 from types import TracebackType
 
@@ -90,6 +91,10 @@ COMMANDS = {
 
 def main() -> None:
     """Run the command that was typed and exit with its code."""
+    # Imports make many objects and little garbage. With Python's own threshold, a tenth of the processor time
+    # that `afoot serve` takes to start is spent on collections (0.38 s instead of 0.35 s). A gateway sets its
+    # own threshold later.
+    gc.set_threshold(50_000, 20, 20)
     if sys.argv[1:] == ["connect"] and None not in (sys.stdin, sys.stdout, sys.stderr):
         sys.exit(_connect())
     from afoot.cli.client import run_command
