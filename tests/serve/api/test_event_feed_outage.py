@@ -30,18 +30,36 @@ class Unreadable(Journalist):
         return await super().since(position, limit)
 
 
+class SlowToRead(Journalist):
+    """A journal that takes a while to be read: what is written meanwhile is not in its answer."""
+
+    takes_s = 0.0
+
+    async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
+        """Read now, and answer later."""
+        found = await super().since(position, limit)
+        if self.takes_s and limit > 1:
+            await asyncio.sleep(self.takes_s)
+        return found
+
+
 class Watching:
     """A watcher's connection, and the numbers of the facts that came over it."""
 
     def __init__(self) -> None:
         self._parser = EventParser()
         self.numbers: list[int] = []
+        self.without_place: list[int] = []  # facts that a watcher who resumes is sent once more
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Take in what the gateway sends."""
         for event in self._parser.feed(message.get("body", b"")):
             if event.event == "changes":
-                self.numbers += [fact["seq"] for fact in json.loads(event.data)["facts"]]
+                body = json.loads(event.data)
+                numbers = [fact["seq"] for fact in body["facts"]]
+                self.numbers += numbers
+                if not event.id and body["degraded"] is None:
+                    self.without_place += numbers
 
     async def receive(self) -> dict[str, Any]:
         """The watcher stays."""
@@ -73,3 +91,36 @@ async def test_facts_of_the_history_come_before_those_of_memory() -> None:
         await asyncio.sleep(60)
         stream.cancel()
     assert watching.numbers == [1, 2, 3, 4]
+
+
+@faked
+async def test_facts_that_were_written_meanwhile_come_with_their_place() -> None:
+    """H2: the history is back while a watcher reads it; the facts of memory have a place in it now."""
+    journal = SlowToRead()
+
+    async def works(run: Run) -> str:
+        await asyncio.sleep(5)
+        return "done"
+
+    async with site_of(works, journal=journal) as gateway:
+        gateway.engine.submit(Submission("tool", Raw(b"{}")))
+        await asyncio.sleep(1)
+        watching = Watching()
+        scope = {"query_string": f"after={journal.epoch}:0".encode(), "headers": list[tuple[bytes, bytes]]()}
+        reply = HttpResponse(watching.send, 1.0)
+        request = ApiRequest(gateway, scope, watching.receive, reply, {}, OPERATOR_PRINCIPAL)
+        stream = asyncio.create_task(events(request))
+        await asyncio.sleep(1)
+        assert watching.numbers == [1, 2]
+        journal.takes_s = 3
+        journal.failing = True
+        await asyncio.sleep(3.5)  # the call ends during one read, and the next one begins
+        assert gateway.engine.recorder.degraded
+        journal.failing = False
+        await asyncio.sleep(2)
+        assert gateway.engine.recorder.degraded is None
+        journal.takes_s = 0
+        await asyncio.sleep(60)
+        stream.cancel()
+    assert watching.numbers == [1, 2, 3, 4]
+    assert watching.without_place == []

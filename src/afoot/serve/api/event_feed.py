@@ -203,6 +203,7 @@ class _Feed:
         The journal may be unreadable, or a call was purged as soon as it had ended: here it would never end.
         """
         self._unrecorded.extend(self.watcher.take())
+        outage = self._engine.recorder.degraded
         try:
             found = await self._engine.journal.since(self._pos, FACTS_PER_FRAME)
         except StoreError:
@@ -214,6 +215,11 @@ class _Feed:
             self._pos = found[-1][0]
         entries = [entry for _, entry in found]
         if len(entries) == FACTS_PER_FRAME:
+            self._wakeup.wake()
+            return entries
+        if outage is not None and self._engine.recorder.degraded is not outage:
+            # What memory had was written while the journal was read, and has a position now: without one, a
+            # watcher that resumes would get it once more.
             self._wakeup.wake()
             return entries
         entries += self._unrecorded
