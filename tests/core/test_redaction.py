@@ -4,12 +4,15 @@ import json
 import random
 import re
 import string
+from collections.abc import Callable
 
 import pytest
 from msgspec import Raw
 
 from afoot.core.redaction import (
+    ALL_TEXT,
     MAX_LINES,
+    MAX_PARTS,
     MAX_SHOWN_BYTES,
     REDACTED_JSON,
     REDACTED_KEY,
@@ -520,6 +523,52 @@ def test_the_secrets_of_the_newest_calls_are_kept_out_of_texts_of_no_call() -> N
     redactor.take_over(before)
     assert redactor.text_of_any_call("say open sesame") == f"say {REDACTED_TEXT}"
     assert redactor.text("known of old, open sesame") == f"{REDACTED_TEXT}, open sesame"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {f"password_{n}": f"value-{n:06}" for n in range(60_000)},
+        [{"password": f"value-{n:06}"} for n in range(60_000)],
+        {"password": "value-000000", "rows": [[f"value-{n:06}"] for n in range(60_000)]},
+    ],
+    ids=["names", "list", "one name"],
+)
+def test_countless_secrets_are_hidden_without_a_look_at_each(
+    value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S4, S7: whoever sends them keeps nobody waiting, and none of them is shown."""
+    redactor = Redactor()
+    looked = 0
+
+    def is_secret(name: str, whole: Callable[[str], bool] = redactor.is_secret) -> bool:
+        nonlocal looked
+        looked += 1
+        return whole(name)
+
+    monkeypatch.setattr(redactor, "is_secret", is_secret)
+    real = Raw(json.dumps(value).encode())
+    kept = redactor.value(real)
+    assert looked <= MAX_PARTS
+    assert b"value-059999" not in bytes(kept)
+    hidden = hidden_texts(real, kept)
+    assert hidden == ALL_TEXT
+    assert redactor.text("a line with value-059999", hidden) == REDACTED_TEXT
+    assert redactor.prose("", hidden) == ""
+
+
+def test_a_call_with_countless_secrets_does_not_blind_the_log_of_a_server() -> None:
+    """S7: a line that is about no call is shown to others than the one who sent them."""
+    redactor = Redactor()
+    redactor.lend(ALL_TEXT)
+    assert redactor.text_of_any_call("listening on port 1") == "listening on port 1"
+
+
+def test_one_secret_that_stands_in_many_places_is_one() -> None:
+    """S7: it is found in texts, and the rest of them is shown."""
+    real = Raw(json.dumps([*[{"token": "open sesame"}] * 3000, {"token": "another one"}]).encode())
+    hidden = hidden_texts(real, Redactor().value(real))
+    assert Redactor().text("open sesame, another one, else", hidden).endswith(", else")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ MAX_DEPTH = 64  # a suspicious value that lies deeper is left out as a whole
 MIN_KNOWN_CHARS = 8  # of a known secret that is looked for in any text: "1" is none
 MIN_INNER_CHARS = 12  # of a known secret that is looked for within the strings of JSON: "postgres" is a word
 MIN_OWN_CHARS = 4  # of a secret that stands in the arguments of the call that the text is about
+MAX_PARTS = 10_000  # values within a suspicious one that are looked at; the others are left out unseen
+MAX_OWN_TEXTS = (
+    1000  # secrets of one call that are looked for in its texts; with more, all its text is hidden
+)
+ALL_TEXT = frozenset({""})  # in place of so many secrets: every text has this one
 MAX_LENT = 100  # calls whose own secrets are kept out of texts that belong to no call
 MAX_SHOWN_BYTES = 64 * 1024  # of JSON whose strings are shown around their secrets: nobody reads more
 MAX_LINES = 128  # of a secret that is also looked for line by line: a key file has fewer
@@ -222,6 +227,7 @@ class Redactor:
 
     def recall(self, known: Set[str]) -> None:
         """Look from now on for these texts, whatever their names were."""
+        known = known - ALL_TEXT
         if known <= self.known:
             return
         self.known |= known
@@ -230,8 +236,11 @@ class Redactor:
         self._known_in_json = tuple(one if len(one) >= MIN_INNER_CHARS else f'"{one}"' for one in inner)
 
     def lend(self, forms: Set[str]) -> None:
-        """Remember the secrets of one of the newest calls for `text_of_any_call`."""
-        if forms and forms not in self._lent:
+        """Remember the secrets of one of the newest calls for `text_of_any_call`.
+
+        Not so many that every text would be hidden: nobody may blind the log of a server that others use.
+        """
+        if forms and "" not in forms and forms not in self._lent:
             self._lent.append(forms)
 
     def take_over(self, before: "Redactor") -> None:
@@ -264,7 +273,9 @@ class Redactor:
 
     def value(self, body: Raw, declared: DeclaredSecrets | None = None) -> Raw:
         """JSON without its secrets; the very same object if nothing in it looks like one."""
-        return self._clean(body, _Place(declared, shows=len(body) <= MAX_SHOWN_BYTES)) if body else body
+        if not body:
+            return body
+        return self._clean(body, _Place(declared, [MAX_PARTS], shows=len(body) <= MAX_SHOWN_BYTES))
 
     def words(self, body: Raw, more: Set[str] = frozenset()) -> Raw:
         """JSON whose strings are without the secrets that stand in text; the very same object if none do."""
@@ -390,7 +401,7 @@ class Redactor:
         parts = None if at.depth >= MAX_DEPTH else _parts(body)
         if parts is None:
             return REDACTED_JSON
-        above = _Place(at.declared, at.depth + 1, len(body), at.shows)
+        above = _Place(at.declared, at.left, at.depth + 1, len(body), at.shows)
         if isinstance(parts, list):
             kept = [self._kept(number, one, above) for number, one in enumerate(parts)]
             for number in range(1, len(parts)):
@@ -413,10 +424,17 @@ class Redactor:
 
     def _kept(self, name: str | int, value: Raw, above: "_Place") -> Raw:
         """The value of this name or number inside another one, as it is kept."""
+        above.left[0] -= 1
+        if above.left[0] < 0:
+            return _hidden(value)
         within = None if above.declared is None else above.declared.below(name)
         if (within is not None and within.is_secret) or (isinstance(name, str) and self.is_secret(name)):
             return _hidden(value)
-        at = above if within is above.declared else _Place(within, above.depth, above.size, above.shows)
+        at = (
+            above
+            if within is above.declared
+            else _Place(within, above.left, above.depth, above.size, above.shows)
+        )
         return self._clean(value, at)
 
     def _is_flag(self, word: Raw) -> bool:
@@ -430,10 +448,12 @@ class Redactor:
 class _Place(Struct, frozen=True):
     """The place of a value: what is declared of it, its depth, and the size of the value around it.
 
-    `shows`: a string is shown around its secrets.
+    `left`: how many more values may be looked at, one number for all places. `shows`: a string is shown
+    around its secrets.
     """
 
     declared: DeclaredSecrets | None
+    left: list[int]
     depth: int = 0
     size: int = 0
     shows: bool = False
@@ -515,9 +535,14 @@ def hidden_texts(real: Raw, kept: Raw) -> frozenset[str]:
     if kept is real or not kept or REDACTED_KEY.encode() not in bytes(kept):
         return frozenset()
     try:
-        return text_forms(_behind(json.decode(real), json.decode(kept)))
+        texts = set[str]()
+        for one in _behind(json.decode(real), json.decode(kept)):
+            texts.add(one)
+            if len(texts) > MAX_OWN_TEXTS:
+                return ALL_TEXT
     except (DecodeError, RecursionError):
         return frozenset()
+    return text_forms(texts)
 
 
 def text_forms(texts: Iterable[str]) -> frozenset[str]:
@@ -535,6 +560,8 @@ def text_forms(texts: Iterable[str]) -> frozenset[str]:
 
 def remove_texts(text: str, secrets: Set[str]) -> str:
     """Text without these secrets, the longest first: one may be part of another."""
+    if "" in secrets:
+        return REDACTED_TEXT if text else text
     found = [one for one in secrets if one in text]
     for one in sorted(found, key=len, reverse=True) if found else ():
         text = text.replace(one, REDACTED_TEXT)
