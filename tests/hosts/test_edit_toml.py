@@ -99,6 +99,15 @@ def test_every_value_is_written_so_that_it_is_read_again(value: object) -> None:
     assert "\n" not in toml_literal(value)
 
 
+def test_dates_and_odd_numbers_are_written_so_that_they_are_read_again() -> None:
+    """U2, S8: other programs write them into a table that is moved; found by the fuzzer."""
+    dates = "a = 2020-01-01T00:00:00Z\nb = 2020-01-01\nc = 07:32:00.5\nd = 2020-01-01T00:00:00\n"
+    written = f"{dates}e = inf\nf = -inf\ng = 1e300\n"
+    value = tomllib.loads(written)
+    assert tomllib.loads("\n".join(table_lines(("t",), value)))["t"] == value
+    assert toml_literal(tomllib.loads("x = nan")["x"]) == "nan"
+
+
 def test_a_value_is_swapped_and_its_comment_stays() -> None:
     """U2: also a list over several lines."""
     text = '[mcp_servers.a]\nargs = [ # one\n  "x",\n]  # two\ncommand = "y"\n'

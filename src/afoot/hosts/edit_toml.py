@@ -7,6 +7,8 @@ is verified: the new text is parsed and compared with the expected value.
 import json
 import re
 import tomllib
+from datetime import date, time
+from math import isfinite
 
 from msgspec import Struct
 
@@ -142,6 +144,10 @@ def toml_literal(value: object) -> str:
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml_literal, value))}]"
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 

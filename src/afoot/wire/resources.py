@@ -34,6 +34,7 @@ from afoot.wire.results import (
 )
 
 RESOURCE_NOT_FOUND = -32002  # before 2026-07-28
+MAX_EXPRESSIONS = 50  # of a template; 4,000 of them took 2 s for one URI
 LOOKUPS = ("prompts/get", "resources/read", "completion/complete")
 _ROUND_KEYS = ("_meta", "inputResponses", "requestState")
 _MODERN_KEYS = ("resultType", "ttlMs", "cacheScope")
@@ -292,8 +293,11 @@ def translate_fault(fault: Fault, server: str, *, modern: bool, uri: str | None 
 def matches_template(template: str, uri: str) -> bool:
     """Whether this URI can be an expansion of the template: RFC 6570, one variable for one segment.
 
-    The set of possible positions is carried through the template, so no template can make this slow.
+    The set of possible positions is carried through the template, so the time grows with the number of
+    expressions times the length of the URI. A template with over MAX_EXPRESSIONS matches nothing.
     """
+    if template.count("{") > MAX_EXPRESSIONS:
+        return False
     places = {0}
     for literal, expression in _template_parts(template):
         places = {at + len(literal) for at in places if uri.startswith(literal, at)}
