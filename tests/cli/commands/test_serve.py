@@ -160,3 +160,46 @@ def test_reload_offers_changed_tools_and_keeps_the_old_ones_on_an_error(
         until(lambda: "second" in program(("tools",), lone).stdout, "the new tool")
         file.write_text("1 +")
         assert "second" in program(("tools",), lone).stdout
+
+
+NOISY = """
+import afoot
+
+@afoot.tool
+async def shout() -> str:
+    for _ in range(5000):
+        print("x" * 99)
+    return "said"
+"""
+
+
+def test_a_host_that_reads_no_stderr_gets_its_answers(lone: dict[str, str], tmp_path: Path) -> None:
+    """X1, F4: prints and logs go to a pipe that is full; nobody waits for its reader."""
+    (tmp_path / "noisy.py").write_text(NOISY)
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "shout", "arguments": {}, "_meta": meta}
+    with serve([str(tmp_path / "noisy.py"), "--stdio"], lone, tmp_path) as serving:
+        assert serving.stdin is not None and serving.stdout is not None
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        serving.stdin.write(json.dumps(request) + "\n")
+        serving.stdin.flush()
+        answer = json.loads(serving.stdout.readline())
+    assert answer["result"]["content"][0]["text"] == "said"
+
+
+def test_names_of_an_mcp_json_steer_no_terminal(lone: dict[str, str], tmp_path: Path) -> None:
+    """V2, S1: in the text at the start, and in the log: the file may be of a cloned project."""
+    name = "evil\x1b[2J\u202e"
+    servers = {name: {"command": "false"}, "other\x9b2J": {"url": "nowhere\x1b[2J"}}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    with serve([".mcp.json", "--http", "127.0.0.1:0"], lone, tmp_path) as serving:
+        text = "\n".join(read(serving, "Ctrl-C"))
+        serving.terminate()
+        assert serving.stderr is not None
+        text += serving.stderr.read()
+    assert "evil" in text
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)

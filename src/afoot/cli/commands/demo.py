@@ -47,6 +47,7 @@ def demo(
     json: Annotated[bool, Parameter(help="print one line of JSON with address and token")] = False,
 ) -> int:
     """Start a gateway with six example tools, and call them."""
+    from afoot.cli.terminal.unread_output import log_to_stderr
     from afoot.config import state_folder
     from afoot.config.settings import Settings
     from afoot.gateway import app
@@ -55,7 +56,7 @@ def demo(
         raise CliError(
             USAGE, f"a demo runs already, at {other.console} (pid {other.pid}); end it, or look at it"
         )
-    logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    log_to_stderr(sys.stderr, logging.ERROR)
     address = http or os.environ.get("AFOOT_HTTP") or _free_address(Settings().http)
     settings = Settings(http=address, drain_s=0, cancel_grace_s=1, unanswerable="wait")
     with _temporary_state_folder() as command, Path(os.devnull).open("w") as nowhere:

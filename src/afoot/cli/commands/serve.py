@@ -72,9 +72,12 @@ def _on_started(options: ServeOptions, address: "GatewayAddress", gateway: "Gate
     from msgspec import json
     from msgspec.structs import replace
 
+    from afoot.cli.terminal.text import clean
+
     # The link has a one-time code instead of the token: others may see a URL.
     address = replace(address, console=login_link(address, gateway), born="")
-    print(json.encode(address).decode() if options.json else welcome_text(address, gateway), flush=True)
+    text = json.encode(address).decode() if options.json else welcome_text(address, gateway)
+    print(clean(text, keep="\n"), flush=True)  # names of servers, and their errors, are in it
     if options.open:
         _open_console(login_link(address, gateway))
 
@@ -179,9 +182,10 @@ def _sample_value(schema: dict[str, Any]) -> str:
 
 
 def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
+    from afoot.cli.terminal.unread_output import log_to_stderr, unread
+
+    sys.stdout, sys.stderr = unread(sys.stdout), unread(sys.stderr)
+    log_to_stderr(sys.stderr, logging.WARNING)
     logging.getLogger("afoot").setLevel(logging.INFO)
     for chatty in ("httpx2", "mcp"):  # they log a line for each request, with addresses
         logging.getLogger(chatty).setLevel(logging.WARNING)
