@@ -104,7 +104,9 @@ def test_a_task_of_it_is_a_call_with_progress_and_questions(peer: Peer, server: 
     assert "Clarification**: snake" in text(result)
     assert len(peer.asked) == 1 and "multiple interpretations" in peer.asked[0]
     stages = [message for _, _, message in seen]
-    assert "Gathering sources..." in stages and "Generating report..." in stages
+    # A stage takes a second, and so does the server's poll interval: between two polls one may pass unseen.
+    later = {"Analyzing content...", "Synthesizing findings...", "Generating report..."}
+    assert "Gathering sources..." in stages and later & set(stages)
 
 
 def test_a_long_operation_shows_live_progress(peer: Peer, server: str) -> None:

@@ -12,6 +12,7 @@ from afoot.engine.catalog import is_call_of
 from afoot.engine.live_call import LiveCall
 from afoot.engine.recovery import load_call_by_key
 from afoot.errors import StoreError
+from afoot.serve.access.guard import LOCAL_CALLER
 from afoot.serve.callers import is_detached, known_requests
 from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
@@ -59,9 +60,20 @@ def abandoned_twin(gateway: GatewayState, tool_call: ToolCall, tool: Tool, calle
             and call.cancel is None
         )
         if is_joinable and not _asks_its_caller(live) and is_detached(live, now):
-            if _is_same(gateway, live, tool_call, tool):
+            if _may_be_one_client(live, tool_call, caller) and _is_same(gateway, live, tool_call, tool):
                 return live
     return None
+
+
+def _may_be_one_client(live: LiveCall, tool_call: ToolCall, caller: str) -> bool:
+    """Whether a request may come from the client that opened a call, as far as that is known (S3).
+
+    All clients on loopback without a token and a session are one caller. Programs that name themselves
+    differently are not one client. After a restart of the gateway nobody knows the name of the first.
+    """
+    if caller != LOCAL_CALLER or live.is_recovered:
+        return True
+    return (live.origin.client, live.origin.version) == (tool_call.client, tool_call.client_version)
 
 
 async def _find(gateway: GatewayState, tool_call: ToolCall, caller: str) -> LiveCall | None:

@@ -183,3 +183,19 @@ async def test_whoever_comes_and_leaves_ends_no_task(options: Message, key: Mess
         assert live.call.id == made["taskId"] and live.call.cancel is None and requests_of(live).can_ask
         await asyncio.sleep(20)
         assert live.call.end is not None and live.call.end.outcome == "ok"
+
+
+@faked
+async def test_two_programs_without_a_token_join_no_call_of_each_other() -> None:
+    """S3, D2: they are one caller, `local`; by their names they are not one client."""
+    info = "io.modelcontextprotocol/clientInfo"
+    first, other = ({"name": name, "version": "1"} for name in ("first", "other"))
+    async with site_of(nap, **DETACHED) as gateway:
+        await lost(gateway, call(1, **{info: first}))
+        left = only(gateway).call.id
+        another = asyncio.create_task(Web(gateway).ask(call(2, **{info: other})))
+        await asyncio.sleep(1)
+        assert len(gateway.engine.calls()) == 2
+        again = (await Web(gateway).ask(call(3, **{info: first}))).messages[-1]
+        assert call_of(again) == left
+        assert call_of((await another).messages[-1]) != left
