@@ -414,11 +414,13 @@ def _translate_text(origin: ServerOrigin, collector: _SecretCollector, key: str,
 
     Raises CannotAdopt for a reference to a secret of afoot: a project's file may not name those of others.
     """
-    if origin.host.expands and secrets.REFERENCE.search(text):
-        raise CannotAdopt(f"{key}: it names a secret of afoot")
     if not origin.host.expands:
         return collector.secret(key, text) if "${" in text else text
-    return translate_variables(text, origin.host.expands, origin.folder)
+    translated = translate_variables(text, origin.host.expands, origin.folder)
+    # The folder of a project, which may be in it now, has a name that a stranger may have chosen.
+    if any(secrets.REFERENCE.search(one) for one in (text, translated)):
+        raise CannotAdopt(f"{key}: it names a secret of afoot")
+    return translated
 
 
 def _with_host_settings(origin: ServerOrigin, given: dict[str, object], adopted: Server) -> Server:
