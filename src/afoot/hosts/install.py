@@ -418,7 +418,7 @@ def _translate_text(origin: ServerOrigin, collector: _SecretCollector, key: str,
         return collector.secret(key, text) if "${" in text else text
     translated = translate_variables(text, origin.host.expands, origin.folder)
     # The folder of a project, which may be in it now, has a name that a stranger may have chosen.
-    if any(secrets.REFERENCE.search(one) for one in (text, translated)):
+    if any(secrets.REFERENCE_BEGINS in one for one in (text, translated)):
         raise CannotAdopt(f"{key}: it names a secret of afoot")
     return translated
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from afoot.config.settings import home
 from afoot.hosts import files
 
+REFERENCE_BEGINS = "${secret:"  # also of one with a default: `${secret:NAME:-default}`
 REFERENCE = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
