@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -36,6 +37,8 @@ _SHAPES: dict[str, type] = {
     "env": dict, "headers": dict, "http_headers": dict, "env_http_headers": dict,
 }  # fmt: skip
 _OURS = ("command", "args", "env", "cwd", "headers")
+# A reference to a secret of afoot. The file may come from a cloned project, and its servers are strangers'.
+SECRET_BEGINS = b"${secret:"
 _DOLLAR = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
@@ -59,11 +62,17 @@ def read_host_file(path: Path, folder: Path | None = None) -> HostServers:
         if is_afoot_connect(entry):
             continue
         try:
-            found.servers[name] = as_server(name, entry, path)
+            server = as_server(name, entry, path)
         except InvalidSetting as misfit:
             where = ".".join(misfit.path[1:])
             found.unusable[name] = f"{where}: {misfit.message}" if where else misfit.message
             continue
+        if SECRET_BEGINS in msgspec.json.encode(server):
+            found.unusable[name] = (
+                "it names a secret of afoot, which only afoot.toml may: write its table there"
+            )
+            continue
+        found.servers[name] = server
         found.notes.extend(_ignored(name, entry))
     return found
 
