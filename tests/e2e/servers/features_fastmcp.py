@@ -14,6 +14,7 @@ FORM = {"type": "object", "properties": {"colour": {"type": "string"}}, "require
 LATER_S = 0.3
 server: FastMCP = FastMCP("features")
 later: set[asyncio.Task[None]] = set()
+begun: list[str] = []  # the tags of `paint`
 
 
 @server.tool
@@ -75,6 +76,16 @@ async def rounds(ctx: Context) -> str | types.InputRequiredResult:
         return str(answer.content["colour"])
     params = types.ElicitRequestFormParams(message="which colour?", requested_schema=FORM)
     return types.InputRequiredResult(input_requests={"colour": types.ElicitRequest(params=params)})
+
+
+@server.tool
+async def paint(tag: str, ctx: Context) -> str | types.InputRequiredResult:
+    """Does something for which nobody vouches, before it asks as `rounds` does."""
+    answer = await rounds(ctx)
+    if isinstance(answer, str):
+        return f"{answer} after {begun.count(tag)}"
+    begun.append(tag)
+    return answer
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ FORM = {"type": "object", "properties": {"colour": {"type": "string"}}, "require
 LATER_S = 0.3
 server = MCPServer("features")
 later: set[asyncio.Task[None]] = set()
+begun: list[str] = []  # the tags of `paint`
 
 
 class Colour(BaseModel):
@@ -81,6 +82,16 @@ async def rounds(ctx: Context) -> str | types.InputRequiredResult:
         return str(answer.content["colour"])
     params = types.ElicitRequestFormParams(message="which colour?", requested_schema=FORM)
     return types.InputRequiredResult(input_requests={"colour": types.ElicitRequest(params=params)})
+
+
+@server.tool()
+async def paint(tag: str, ctx: Context) -> str | types.InputRequiredResult:
+    """Does something for which nobody vouches, before it asks as `rounds` does."""
+    answer = await rounds(ctx)
+    if isinstance(answer, str):
+        return f"{answer} after {begun.count(tag)}"
+    begun.append(tag)
+    return answer
 
 
 @server.prompt()

@@ -114,3 +114,14 @@ def test_a_tool_with_rounds_of_its_own_works_beside_the_others(clients: Peers, s
     assert text(peer.call(f"{server}/rounds")) == "red"
     assert text(peer.call(f"{server}/rounds")) == "red"
     elicitation(peer, server)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("server", [f"{kind}-object" for kind in MODULES])
+def test_a_tool_that_may_not_run_twice_begins_once_where_its_function_says_what_it_needs(
+    clients: Peers, server: str, era: str
+) -> None:
+    """U10, U4: an object in the gateway's process shows the annotations of its functions."""
+    peer = clients("http", era)
+    peer.reply = lambda message: accept(colour="red")
+    assert text(peer.call(f"{server}/paint", tag=f"{server} {era}")) == "red after 1"

@@ -486,6 +486,9 @@ class Upstream:
         connection.on_log = partial(self._show_log, key.caller, connection)
         if key == LISTING or self._last_connection is None:
             self._last_connection = connection
+        if self._object is not None and self.server.era == "auto" and not connection.dialect.is_modern:
+            known = {*self._offers.lists.needs_2026, *self._object.tools_with_rounds}
+            self._offers.set_needs_2026(sorted(known))
         self._spawn(self._send_log_level(key.caller, connection))
         if key == LISTING:
             self._offers.refresh(connection)

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from afoot.config.settings import Server
@@ -27,6 +28,7 @@ class ServerObject:
     def __init__(self, server: Server, server_log: ServerLog, target: object = None) -> None:
         self.lifespan_state: Any = None
         self.low_level: Any = None
+        self.tools_with_rounds: list[str] = []
         self._server = server
         self._server_log = server_log
         self._target = target
@@ -70,6 +72,7 @@ class ServerObject:
         self.low_level = low_level_server(self._target)
         if self.low_level is None:
             raise ToolError.not_found(f"server {self.name}: {_no_server(self._server.module, self._target)}")
+        self.tools_with_rounds = await _tools_with_rounds(self._target)
         self._over.clear()
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lifespan = asyncio.get_running_loop().create_task(self._live(opened))
@@ -213,6 +216,24 @@ async def load_server(module: str, name: str) -> object:
         hint = f"; servers there: {', '.join(servers)}" if servers else ""
         raise ToolError.not_found(f"server {name}: {_no_server(module, value)}{hint}")
     return value
+
+
+async def _tools_with_rounds(server: Any) -> list[str]:
+    """The tools whose functions say that they may return `InputRequiredResult`, which only 2026-07-28 has.
+
+    Nothing in a list of tools tells that. Tools of mounted servers, and those added later, are not found.
+    """
+    from mcp.server.mcpserver.resolve import returns_input_required  # importing the SDK takes a second
+
+    found: list[str] = []
+    with suppress(Exception):  # neither library promises where its functions are; a call finds it out, too
+        own = getattr(server, "local_provider", None)  # of FastMCP
+        tools = server._tool_manager.list_tools() if own is None else await own.list_tools()
+        for tool in tools:
+            with suppress(Exception):  # an annotation that cannot be read
+                if returns_input_required(tool.fn):
+                    found.append(tool.name)
+    return found
 
 
 def _no_server(module: str, value: object) -> str:
