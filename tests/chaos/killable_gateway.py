@@ -13,6 +13,7 @@ from tests.serve.api_client import Api
 
 TOOLS = Path(__file__).parent / "tools.py"
 ENDED_S = 30.0
+LATE_S = 3.0  # until a call becomes a task, if its caller knows tasks
 SAFE = {"idempotent": True}
 SERVERS = {
     "far": ("far_safe", "far_unsafe", "far_risky"),
@@ -33,7 +34,13 @@ class Ground:
             names["asking"]["era"] = "2025-11-25"  # in which a server asks while its tool waits
         tools = {"far/far_safe": SAFE, "asking/asking_safe": SAFE, "far/far_risky": {"approval": "ask"}}
         # Some tools say nothing until they are let go, which may take a busy machine long.
-        settings = {"restart_limit": 100, "tools": tools, "retain": {"bytes": 0}, "idle_s": 290}
+        settings = {
+            "restart_limit": 100,
+            "tools": tools,
+            "retain": {"bytes": 0},
+            "idle_s": 290,
+            "task_after_s": LATE_S,
+        }
         self.front = Front(folder, names, settings, own=(TOOLS,))
         self.let_go("slow")
 

@@ -1,9 +1,10 @@
 """How a call is brought into each state in which something may die under it, and what people do then."""
 
+import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from tests.chaos.killable_gateway import ENDED_S, Ground
+from tests.chaos.killable_gateway import ENDED_S, LATE_S, Ground
 from tests.e2e.gateway import until
 from tests.e2e.raw_client import Http, Message, call, modern
 
@@ -155,6 +156,15 @@ def task(scene: Scene) -> str:
     return str(made["taskId"])
 
 
+def late_task(scene: Scene) -> str:
+    """Its caller waited for a plain call, and was given a task in its middle."""
+    with Http(scene.place.front.url) as http:
+        since = time.monotonic()
+        made = http.ask(call(scene.tool, {"tag": scene.tag}, capabilities=TASKS))["result"]
+    assert made["resultType"] == "task" and time.monotonic() - since >= LATE_S
+    return str(made["taskId"])
+
+
 def found(scene: Scene) -> str:
     """The call of a tag."""
     api = scene.place.api
@@ -276,6 +286,7 @@ CASES: Final = [
         ("stubborn", "boxed_stubborn"), ("boxed_stubborn",),
     ),
     Case("is a task", task, poll, ("task_safe",), ("boxed_task_safe",)),
+    Case("became a task while it ran", late_task, poll, ("safe",), ("boxed_safe",)),
     Case("runs on for a caller that left", left, let_go, ("lasting",), ("boxed_lasting",)),
     Case("has only its connection", requested, hang_up, ("safe",), ("boxed_safe",)),
     Case("has ended, and nobody was told", over, repeat, ("lasting",)),

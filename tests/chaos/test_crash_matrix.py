@@ -77,7 +77,7 @@ def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivors]:
 def test_what_is_promised_for_the_death_of_the_gateway_is_seen(
     survived: Survivors, case: Case, tool: str
 ) -> None:
-    """U4, H4, H1: all of them lived at once, and it was killed with `kill -9`."""
+    """U4, H4, H7, H1: all of them lived at once, and it was killed with `kill -9`."""
     scene, call, was_over = survived[tagged(case, tool, GATEWAY)]
     case.after(scene, call)
     assert seen(scene, call, was_over=was_over) == promised()[case.state, GATEWAY]
