@@ -5,8 +5,9 @@ from typing import Any
 from msgspec import Raw, json
 
 from afoot.core.facts import NOTHING, Answer, Logged, Question
-from afoot.wire import client, client_reading, passthrough, results
-from afoot.wire.client_reading import InputRequest
+from afoot.wire import passthrough, results
+from afoot.wire.client import incoming, outgoing
+from afoot.wire.client.incoming import InputRequest
 from afoot.wire.results import Capabilities, ToolCall
 
 META: dict[str, Any] = {
@@ -57,31 +58,31 @@ def test_our_fields_count_where_both_have_one() -> None:
 def test_progress_keeps_what_another_afoot_says_beside_unknown_keys() -> None:
     """U8, P7: both are read from one `_meta`."""
     meta: dict[str, Any] = {"dev.afoot/progress": {"data": [1]}, "dev.afoot/partial": [], "x": 1}
-    told = client_reading.read_progress(raw({"progressToken": 1, "progress": 2, "z": 0, "_meta": meta}))
+    told = incoming.read_progress(raw({"progressToken": 1, "progress": 2, "z": 0, "_meta": meta}))
     assert told is not None and told.meta is not None and told.meta.details is not None
     assert (bytes(told.meta.details.data), bytes(told.meta.partial)) == (b"[1]", b"[]")
     assert decoded(told.more) == {"z": 0, "_meta": {"x": 1}}
-    plain = client_reading.read_progress(raw({"progressToken": 1, "progress": 2, "_meta": {"": 1}}))
+    plain = incoming.read_progress(raw({"progressToken": 1, "progress": 2, "_meta": {"": 1}}))
     assert plain is not None and decoded(plain.more) == {"_meta": {"": 1}}
 
 
 def test_data_of_a_log_message_keeps_its_type() -> None:
     """U8: it is text in the history, and to the caller what the server sent."""
-    said = client_reading.read_log(raw({"level": "info", "data": {"a": [1]}}))
+    said = incoming.read_log(raw({"level": "info", "data": {"a": [1]}}))
     assert said is not None and said.text == '{"a":[1]}'
     frame = json.decode(results.log_notification(Logged(0.0, said.text, "info", "s", said.more)))
     assert frame["params"] == {"level": "info", "logger": "s", "data": {"a": [1]}}
-    plain = client_reading.read_log(raw({"level": "info", "data": "x"}))
+    plain = incoming.read_log(raw({"level": "info", "data": "x"}))
     assert plain is not None and plain.more is NOTHING
 
 
 def test_a_model_is_asked_without_the_keys_of_the_hop_before() -> None:
     """U8, Q2: what a server wants of a model passes whole, but its token is its own."""
     wish = InputRequest("sampling/createMessage", raw({"maxTokens": 1, "z": 2, "_meta": META}))
-    asked = client.read_question(wish, "k")
+    asked = outgoing.read_question(wish, "k")
     assert decoded(asked.body).keys() == {"maxTokens", "z", "_meta"}
     assert "progressToken" not in decoded(asked.body)["_meta"]
-    roots = client.read_question(InputRequest("roots/list", raw({"_meta": META})), "k")
+    roots = outgoing.read_question(InputRequest("roots/list", raw({"_meta": META})), "k")
     method, params = results.question_params(roots)
     assert (method, "ui" in decoded(roots.more)["_meta"]) == ("roots/list", True)
     assert params == passthrough.fields_of(roots.more)
@@ -91,12 +92,12 @@ def test_an_answer_keeps_what_is_not_known_of_it() -> None:
     """U8, Q2: also where it is a no."""
     asked = Question("", "k", "form")
     given = results.read_answer(asked, raw({"action": "decline", "why": "x", "_meta": {"a": 1}}), "caller")
-    assert json.decode(json.encode(client.answer_result(asked, given))) == {
+    assert json.decode(json.encode(outgoing.answer_result(asked, given))) == {
         "action": "decline",
         "why": "x",
         "_meta": {"a": 1},
     }
-    assert client.answer_result(asked, Answer("cancel")) == {"action": "cancel"}
+    assert outgoing.answer_result(asked, Answer("cancel")) == {"action": "cancel"}
 
 
 def test_extensions_are_passed_on_except_those_of_one_hop() -> None:

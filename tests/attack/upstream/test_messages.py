@@ -6,7 +6,7 @@ import pytest
 from msgspec import json
 
 from afoot.providers.upstream.transport import ANOMALIES_LOGGED
-from afoot.wire.client_reading import MAX_VISIT_CHARS, URL_ELICITATION_REQUIRED, ReceivedLog, required_urls
+from afoot.wire.client.incoming import MAX_VISIT_CHARS, URL_ELICITATION_REQUIRED, ReceivedLog, required_urls
 from afoot.wire.jsonrpc import Fault
 from tests.providers.upstream.test_connection import connected
 from tests.providers.upstream.test_connection_wire_log import Log, Wire

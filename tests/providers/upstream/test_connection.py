@@ -15,8 +15,8 @@ from afoot.errors import RunnerDied
 from afoot.providers.upstream.connection import MAX_VISITS, McpConnection
 from afoot.providers.upstream.provider import QuestionListener
 from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, Request, ServerLog
-from afoot.wire import client
-from afoot.wire.client import Dialect
+from afoot.wire.client import outgoing
+from afoot.wire.client.outgoing import Dialect
 
 
 class Hand:
@@ -69,7 +69,7 @@ class Caller(QuestionListener):
 def connected() -> tuple[McpConnection, Hand]:
     """A connection of the handshake era."""
     hand = Hand()
-    tongue = Dialect(client.VERSION_2025, Raw(b"{}"))
+    tongue = Dialect(outgoing.VERSION_2025, Raw(b"{}"))
     return McpConnection(hand, tongue, ServerLog("hand"), lambda method, params: None), hand
 
 

@@ -7,8 +7,8 @@ from msgspec import Raw, json
 
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, Request, ServerLog
-from afoot.wire import client
-from afoot.wire.client import Dialect
+from afoot.wire.client import outgoing
+from afoot.wire.client.outgoing import Dialect
 
 Log = list[tuple[str, bytes]]
 
@@ -50,7 +50,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.hand = Hand()
-        dialect = Dialect(client.VERSION_2025, Raw(b"{}"))
+        dialect = Dialect(outgoing.VERSION_2025, Raw(b"{}"))
         self.log = ServerLog("hand")
         self.connection = McpConnection(self.hand, dialect, self.log, lambda *_: None)
         self._tasks: list[asyncio.Task[Raw]] = []

@@ -10,8 +10,8 @@ from afoot.errors import RunnerDied, ToolError
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.reconnect import STABLE_S, Reconnecting
 from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, Request, ServerLog
-from afoot.wire import client
-from afoot.wire.client import Dialect
+from afoot.wire.client import outgoing
+from afoot.wire.client.outgoing import Dialect
 
 HAS_FAKE_CLOCK = True
 
@@ -51,7 +51,7 @@ class Starts:
         if self.is_away:
             raise RunnerDied("server files cannot be reached", began=False)
         line = Line()
-        dialect = Dialect(client.VERSION_2025, Raw(b"{}"))
+        dialect = Dialect(outgoing.VERSION_2025, Raw(b"{}"))
         made = line.connection = McpConnection(line, dialect, ServerLog("files"), lambda *_: None)
         made.greeted_at = now
         return made

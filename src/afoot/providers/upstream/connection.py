@@ -28,10 +28,12 @@ from afoot.providers.upstream.transport import (
     Transport,
     as_request_id,
 )
-from afoot.wire import client, client_reading, client_tasks, mcp_2025, mcp_2026
-from afoot.wire.client import Dialect
-from afoot.wire.client_reading import InputRequest, ReceivedLog, ServerDescription
-from afoot.wire.client_tasks import ReceivedTask
+from afoot.wire import mcp_2025, mcp_2026
+from afoot.wire.client import incoming, outgoing
+from afoot.wire.client import tasks as client_tasks
+from afoot.wire.client.incoming import InputRequest, ReceivedLog, ServerDescription
+from afoot.wire.client.outgoing import Dialect
+from afoot.wire.client.tasks import ReceivedTask
 from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 
 # A server that asks for roots so soon after the handshake most likely asks for itself, not for a call.
@@ -123,10 +125,10 @@ class McpConnection:
         self._last_id = next(self._ids)
         pending = PendingRequest(self._last_id, request, asyncio.get_running_loop().create_future())
         if request.method == "initialize":
-            body = client.initialize_request(pending.id, self.dialect)
+            body = outgoing.initialize_request(pending.id, self.dialect)
         else:
             meta = {**request.meta, "progressToken": pending.id} if request.listener else request.meta
-            body = client.request(self.dialect, pending.id, request.method, request.params, meta)
+            body = outgoing.request(self.dialect, pending.id, request.method, request.params, meta)
         headers = self._headers(request) if self.transport.has_streams else {}
         self._pending[pending.id] = pending
         if request.record is not None:
@@ -158,7 +160,7 @@ class McpConnection:
                 self._close_if_unused()
         self.answers += request.method in ASKING_METHODS
         if answer.error and memoryview(answer.error) != b"null":
-            raise client_reading.read_error(answer.error)
+            raise incoming.read_error(answer.error)
         return answer.result
 
     @contextmanager
@@ -188,7 +190,7 @@ class McpConnection:
 
     def tell(self, method: str) -> None:
         """Send a notification without params."""
-        self._send(client.notification(method))
+        self._send(outgoing.notification(method))
 
     def use_dialect(self, dialect: Dialect) -> None:
         """Speak this version of the protocol from now on."""
@@ -203,7 +205,7 @@ class McpConnection:
             self._record(self._recording, line, stream)
         self.received += 1
         try:
-            message = client_reading.read_message(line)
+            message = incoming.read_message(line)
             if message.method is UNSET:
                 self._on_response(message, stream)
             elif message.id is not UNSET:
@@ -215,7 +217,7 @@ class McpConnection:
             elif message.method == "notifications/cancelled":
                 self._on_cancelled(message.params)
             elif message.method == "notifications/elicitation/complete":
-                self._on_elicitation_complete(client_reading.read_updated(message.params)[1])
+                self._on_elicitation_complete(incoming.read_updated(message.params)[1])
             elif message.method in client_tasks.STATUS_NOTIFICATIONS:
                 self._on_task(message.params)
             else:
@@ -263,7 +265,7 @@ class McpConnection:
             await self._closing
 
     def _headers(self, request: Request) -> dict[str, str]:
-        own = client.request_headers(self.dialect, request.method, request.params)
+        own = outgoing.request_headers(self.dialect, request.method, request.params)
         return {**own, **request.headers}
 
     def _end_recording(self, pending: PendingRequest, recording: MessageRecording) -> None:
@@ -283,7 +285,7 @@ class McpConnection:
         is_answered = pending.answer.done() and not pending.answer.cancelled()
         if is_closed or is_answered or pending.request.method in OPENING_METHODS or self.lost is not None:
             return
-        self._send(client.cancel_notification(pending.id, why))
+        self._send(outgoing.cancel_notification(pending.id, why))
 
     def _send(self, body: bytes) -> None:
         """Send a message that nobody waits for; a failure is only logged."""
@@ -308,7 +310,7 @@ class McpConnection:
             pending.answer.set_result(message)
 
     def _on_progress(self, params: Raw, stream: PendingRequest | None) -> None:
-        told = client_reading.read_progress(params)
+        told = incoming.read_progress(params)
         if told is None:
             self.server_log.count_anomaly("bad_progress", bytes(params)[:200].decode("utf-8", "replace"))
             return
@@ -329,7 +331,7 @@ class McpConnection:
 
     def _on_log(self, params: Raw, stream: PendingRequest | None) -> None:
         """Give a log message to the request of its stream, or to the only one there is; else keep it here."""
-        said = client_reading.read_log(params)
+        said = incoming.read_log(params)
         if said is None:
             self.server_log.count_anomaly("garbage", "a log message that is none")
             return
@@ -351,7 +353,7 @@ class McpConnection:
 
     def _on_cancelled(self, params: Raw) -> None:
         """Stop answering a request that the server cancels; on 2026-07-28, end a subscription it closes."""
-        named = client_reading.read_cancelled(params)
+        named = incoming.read_cancelled(params)
         task = self._answering.pop(named, None) if named is not None else None
         pending = self._find_pending(named)
         if task is not None:
@@ -369,7 +371,7 @@ class McpConnection:
         """
         if page is None:
             return
-        if len(page) > client_reading.MAX_VISIT_CHARS:
+        if len(page) > incoming.MAX_VISIT_CHARS:
             self.server_log.count_anomaly("bad_visit", f"an id of {len(page)} characters")
             return
         if page not in self.visits and len(self.visits) >= MAX_VISITS:
@@ -387,10 +389,10 @@ class McpConnection:
         if not isinstance(message.id, int | str):
             raise Fault(INVALID_REQUEST, "id: must be a string or an integer, not null")
         if message.method == "ping":
-            self._send(client.result_response(message.id, {}))
+            self._send(outgoing.result_response(message.id, {}))
             return
         if message.id in self._answering:
-            self._send(client.error_response(message.id, Fault(INVALID_REQUEST, "this id is still in use")))
+            self._send(outgoing.error_response(message.id, Fault(INVALID_REQUEST, "this id is still in use")))
             return
         followed = self._followed.get(client_tasks.related_task(message.params) or "")
         if followed is not None:
@@ -425,19 +427,19 @@ class McpConnection:
     async def _answer_request(self, message: Envelope, listener: RequestListener, to: str) -> None:
         assert isinstance(message.id, int | str)
         try:
-            asked = client.read_question(
+            asked = outgoing.read_question(
                 InputRequest(str(message.method), message.params), listener.key(), to
             )
             answer = await listener.ask(asked)
-            body = client.result_response(message.id, client.answer_result(asked, answer))
+            body = outgoing.result_response(message.id, outgoing.answer_result(asked, answer))
         except ToolError as error:
-            body = client.error_response(message.id, client.unanswerable_fault(error))
+            body = outgoing.error_response(message.id, outgoing.unanswerable_fault(error))
         except Fault as fault:
-            body = client.error_response(message.id, fault)
+            body = outgoing.error_response(message.id, fault)
         except asyncio.CancelledError:
             if self._answering.pop(message.id, None) is None or self.lost is not None:
                 raise  # the server itself cancelled it, or is gone
-            self._send(client.error_response(message.id, Fault(-32800, "the call is over")))
+            self._send(outgoing.error_response(message.id, Fault(-32800, "the call is over")))
             raise
         self._answering.pop(message.id, None)
         self._send(body)
@@ -454,20 +456,20 @@ class McpConnection:
             roots = await self.list_roots() if self.list_roots is not None else []
             result = {"roots": roots}
             if not roots and listener is not None:
-                asked = client.read_question(InputRequest("roots/list", message.params), listener.key(), "")
-                result = client.answer_result(asked, await listener.ask(asked))
+                asked = outgoing.read_question(InputRequest("roots/list", message.params), listener.key(), "")
+                result = outgoing.answer_result(asked, await listener.ask(asked))
         except (ToolError, Fault):
             pass  # the caller has none either
         finally:
             if self._answering.pop(message.id, None) is not None and self.lost is None:
-                self._send(client.result_response(message.id, result))
+                self._send(outgoing.result_response(message.id, result))
 
     def _refuse_request(self, message: Envelope) -> None:
         """Refuse a request for which there is nobody to ask. This is the only place that does so upstream."""
         assert isinstance(message.id, int | str)
         self.server_log.count_anomaly("unexpected_request", str(message.method))
         if not (self.transport.has_streams and self.dialect.is_modern):
-            self._send(client.error_response(message.id, Fault(METHOD_NOT_FOUND, "there is nobody to ask")))
+            self._send(outgoing.error_response(message.id, Fault(METHOD_NOT_FOUND, "there is nobody to ask")))
 
     def _is_starting_up(self) -> bool:
         return self.is_shared and asyncio.get_running_loop().time() - self.greeted_at < STARTUP_S
@@ -499,11 +501,11 @@ class McpConnection:
 
 async def negotiate(connection: McpConnection, era: str, probe_s: float = PROBE_S) -> None:
     """Agree on a version and learn the server's capabilities; raises Fault, ToolError, RunnerDied."""
-    if era == client.VERSION_2026:
+    if era == outgoing.VERSION_2026:
         found = await _discover_supported(connection)
         if found is None:
             raise ToolError.unavailable(f"server {connection.server_log.server} does not speak {era}")
-        _apply_greeting(connection, found, client.VERSION_2026)
+        _apply_greeting(connection, found, outgoing.VERSION_2026)
     elif era in mcp_2025.VERSIONS:
         await _finish_handshake(connection, await _initialize(connection, era))
     elif connection.transport.has_streams:
@@ -520,7 +522,7 @@ async def _negotiate_over_http(connection: McpConnection, probe_s: float) -> Non
     greeting, refusal = None, None
     try:
         async with asyncio.timeout(probe_s):
-            greeting = await _initialize(connection, client.VERSION_2025)
+            greeting = await _initialize(connection, outgoing.VERSION_2025)
     except TimeoutError:
         pass
     except (Fault, ToolError) as error:
@@ -532,11 +534,11 @@ async def _negotiate_over_http(connection: McpConnection, probe_s: float) -> Non
         return
     found = await _probe(connection)
     if found is not None:
-        _apply_greeting(connection, found, client.VERSION_2026)
+        _apply_greeting(connection, found, outgoing.VERSION_2026)
     elif refusal is not None:
         raise refusal
     else:
-        await _finish_handshake(connection, greeting or await _initialize(connection, client.VERSION_2025))
+        await _finish_handshake(connection, greeting or await _initialize(connection, outgoing.VERSION_2025))
 
 
 async def _negotiate_over_pipe(connection: McpConnection, probe_s: float) -> None:
@@ -544,7 +546,7 @@ async def _negotiate_over_pipe(connection: McpConnection, probe_s: float) -> Non
 
     The order matters: a server that speaks both may keep to the era of the first request.
     """
-    hello = _start_task(_initialize(connection, client.VERSION_2025))
+    hello = _start_task(_initialize(connection, outgoing.VERSION_2025))
     probe: asyncio.Task[ServerDescription | None] | None = None
     try:
         await asyncio.wait({hello}, timeout=probe_s)
@@ -552,7 +554,7 @@ async def _negotiate_over_pipe(connection: McpConnection, probe_s: float) -> Non
             probe = _start_task(_probe(connection))
             await asyncio.wait({probe, hello} if not hello.done() else {probe}, return_when="FIRST_COMPLETED")
         if probe is not None and probe.done() and (found := probe.result()) is not None:
-            _apply_greeting(connection, found, client.VERSION_2026)
+            _apply_greeting(connection, found, outgoing.VERSION_2026)
         else:
             await _finish_handshake(connection, await hello)
     finally:
@@ -567,7 +569,7 @@ async def _probe(connection: McpConnection) -> ServerDescription | None:
         return await _discover_supported(connection)
     except Fault as fault:
         supported = _supported_versions(fault)
-        if supported and not supported & {*mcp_2025.VERSIONS, client.VERSION_2026}:
+        if supported and not supported & {*mcp_2025.VERSIONS, outgoing.VERSION_2026}:
             raise
     except ToolError as error:
         if error.category == "auth":
@@ -580,7 +582,7 @@ async def _discover_supported(connection: McpConnection) -> ServerDescription | 
     try:
         return await _discover(connection)
     except Fault as fault:
-        if client.VERSION_2026 not in _supported_versions(fault):
+        if outgoing.VERSION_2026 not in _supported_versions(fault):
             raise
     return await _discover(connection)
 
@@ -593,14 +595,14 @@ def _supported_versions(fault: Fault) -> set[str]:
 
 
 async def _discover(connection: McpConnection) -> ServerDescription | None:
-    connection.use_dialect(replace(connection.dialect, version=client.VERSION_2026))
-    found = client_reading.read_server_description(await connection.request(Request("server/discover")))
-    return found if found is not None and client.VERSION_2026 in found.versions else None
+    connection.use_dialect(replace(connection.dialect, version=outgoing.VERSION_2026))
+    found = incoming.read_server_description(await connection.request(Request("server/discover")))
+    return found if found is not None and outgoing.VERSION_2026 in found.versions else None
 
 
 async def _initialize(connection: McpConnection, version: str) -> ServerDescription:
     connection.use_dialect(replace(connection.dialect, version=version))
-    found = client_reading.read_server_description(await connection.request(Request("initialize")))
+    found = incoming.read_server_description(await connection.request(Request("initialize")))
     if found is None or found.version not in mcp_2025.VERSIONS:
         spoken = found.version if found else "nothing that could be read"
         raise ToolError.unavailable(
@@ -611,7 +613,7 @@ async def _initialize(connection: McpConnection, version: str) -> ServerDescript
 
 async def _finish_handshake(connection: McpConnection, found: ServerDescription) -> None:
     _apply_greeting(connection, found, found.version)
-    await connection.transport.tell(client.notification("notifications/initialized"))
+    await connection.transport.tell(outgoing.notification("notifications/initialized"))
     connection.transport.listen()
 
 

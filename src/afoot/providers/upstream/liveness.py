@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from msgspec import Raw
 
 from afoot.providers.upstream.transport import Request, RequestListener, ServerLog, Transport
-from afoot.wire.client import Dialect
+from afoot.wire.client.outgoing import Dialect
 
 PING_S: Final = 10.0  # of silence on a connection, before it is pinged
 PONG_S: Final = 5.0  # to answer

@@ -23,7 +23,8 @@ from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_line, is_deeper
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.transport import Request, ServerLog
-from afoot.wire import client_reading, mcp_2026
+from afoot.wire import mcp_2026
+from afoot.wire.client import incoming
 from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Fault
 from afoot.wire.mcp_2026 import ParamHeader
 
@@ -397,7 +398,7 @@ async def _fetch_pages(
         if bytes(result).count(b",") > MAX_PAGE_COMMAS:
             _count_too_large(connection, method, f"{MAX_PAGE_COMMAS} commas in a page", len(found))
             return found
-        items, cursor = client_reading.read_list_page(result, key)
+        items, cursor = incoming.read_list_page(result, key)
         for item in items:
             size += len(item)
             if size > MAX_LIST_BYTES or len(found) == max_entries:
@@ -521,7 +522,7 @@ def _read_tool(
         approval=server.approval,
         starts=True,
     )
-    support = client_reading.read_task_support(definition.execution)
+    support = incoming.read_task_support(definition.execution)
     return UpstreamTool(tool, bytes(definition.schema), mcp_2026.param_headers(bytes(raw)), support)
 
 

@@ -39,9 +39,10 @@ from afoot.providers.upstream.reconnect import Reconnecting
 from afoot.providers.upstream.tool_call import LOGGER_CHARS, TEXT_CHARS, UnfitEra, UpstreamCall
 from afoot.providers.upstream.transport import MAX_READ_CHARS, Request, ServerLog, Transport
 from afoot.providers.upstream.transport_stdio import MAX_BYTES, StdioTransport
-from afoot.wire import client, client_reading, passthrough
-from afoot.wire.client import Dialect, as_tool_error
-from afoot.wire.client_reading import ReceivedLog, ReceivedProgress
+from afoot.wire import passthrough
+from afoot.wire.client import incoming, outgoing
+from afoot.wire.client.incoming import ReceivedLog, ReceivedProgress
+from afoot.wire.client.outgoing import Dialect, as_tool_error
 from afoot.wire.jsonrpc import Fault
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class ConnectionKey(NamedTuple):
     """
 
     caller: str = SHARED
-    extensions: bytes = bytes(client.LISTED_EXTENSIONS)
+    extensions: bytes = bytes(outgoing.LISTED_EXTENSIONS)
     era: str = ""
 
 
@@ -324,7 +325,7 @@ class Upstream:
         is_own = self.server.per_caller and caller != SHARED
         key = ConnectionKey(caller, bytes(extensions)) if is_own else LISTING
         needs_2026 = self.server.era == "auto" and tool in self._offers.lists.needs_2026
-        return key._replace(era=client.VERSION_2026) if needs_2026 else key
+        return key._replace(era=outgoing.VERSION_2026) if needs_2026 else key
 
     def _sender(self, judge: ConnectionKey, connection: McpConnection, extensions: Raw) -> Reconnecting:
         """Return the connection on which requests of a caller with these extensions are sent."""
@@ -352,10 +353,10 @@ class Upstream:
                 if not request.was_asked or not await self._speaks_2026(key):
                     return result
             except Fault as fault:
-                is_unfit = request.was_asked or client.is_for_2026(fault)
+                is_unfit = request.was_asked or outgoing.is_for_2026(fault)
                 if connection.dialect.is_modern or not is_unfit or not await self._speaks_2026(key):
                     raise
-        modern = await self._reconnecting(key._replace(era=client.VERSION_2026)).up()
+        modern = await self._reconnecting(key._replace(era=outgoing.VERSION_2026)).up()
         return await modern.request(request)
 
     def _reconnecting(self, key: ConnectionKey) -> Reconnecting:
@@ -438,7 +439,7 @@ class Upstream:
         """Whether the server can be spoken to in 2026-07-28 as well, and the settings leave that to us."""
         if self.server.era != "auto" or key.era:
             return False
-        modern = key._replace(era=client.VERSION_2026)
+        modern = key._replace(era=outgoing.VERSION_2026)
         try:
             await self._reconnecting(modern).up()
         except ToolError:
@@ -453,7 +454,7 @@ class Upstream:
         compares the tool with its definition on the other connection (A7).
         """
         self._offers.set_needs_2026([*self._offers.lists.needs_2026, tool.inner])
-        what = f"tool {tool.inner} of server {self.name} needs {client.VERSION_2026}"
+        what = f"tool {tool.inner} of server {self.name} needs {outgoing.VERSION_2026}"
         self._server_log.note(f"{what}: {unfit.fault.message}")
         if not unfit.began or (tool.trusted and (tool.read_only or tool.idempotent)):
             return RunnerDied(what, began=unfit.began)
@@ -465,7 +466,7 @@ class Upstream:
 
     async def _connect(self, key: ConnectionKey) -> McpConnection:
         transport = self._make_transport()
-        dialect = Dialect(client.VERSION_2025, _client_info(), extensions=Raw(key.extensions))
+        dialect = Dialect(outgoing.VERSION_2025, _client_info(), extensions=Raw(key.extensions))
         on_notification = partial(self._on_notification, key)
         connection = McpConnection(transport, dialect, self._server_log, on_notification)
         connection.is_shared = key.caller == SHARED
@@ -549,7 +550,7 @@ class Upstream:
             connection.list_changes += method == LIST_CHANGED[0]
             self._offers.refresh_soon(connection)
         elif method == "notifications/resources/updated":
-            self._offers.tell("resource", client_reading.read_updated(params)[0])
+            self._offers.tell("resource", incoming.read_updated(params)[0])
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)

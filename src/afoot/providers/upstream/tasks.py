@@ -17,9 +17,10 @@ from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import LARGEST, clean_line
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.transport import RecordMessage, Request, RequestListener
-from afoot.wire import client_reading, client_tasks
-from afoot.wire.client_reading import InputRequest
-from afoot.wire.client_tasks import ReceivedTask
+from afoot.wire.client import incoming
+from afoot.wire.client import tasks as client_tasks
+from afoot.wire.client.incoming import InputRequest
+from afoot.wire.client.tasks import ReceivedTask
 from afoot.wire.jsonrpc import Fault
 
 MESSAGE_CHARS: Final = 1000
@@ -144,7 +145,7 @@ class UpstreamTask(Struct, eq=False):
         if not self._connection.dialect.is_modern:
             return await self._request("tasks/result")
         if task.status == "failed":
-            raise client_reading.read_error(task.error)
+            raise incoming.read_error(task.error)
         return task.result
 
     async def _cancel(self) -> None:

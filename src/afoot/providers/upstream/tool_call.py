@@ -23,9 +23,10 @@ from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.offers import UpstreamTool
 from afoot.providers.upstream.tasks import UpstreamTask
 from afoot.providers.upstream.transport import Request
-from afoot.wire import client, client_reading, client_tasks, passthrough
-from afoot.wire.client import RemainingBudget
-from afoot.wire.client_reading import (
+from afoot.wire import passthrough
+from afoot.wire.client import incoming, outgoing
+from afoot.wire.client import tasks as client_tasks
+from afoot.wire.client.incoming import (
     ElicitationUrl,
     InputRequest,
     ReceivedFrameMeta,
@@ -34,6 +35,7 @@ from afoot.wire.client_reading import (
     ReceivedProgressMeta,
     ReceivedResult,
 )
+from afoot.wire.client.outgoing import RemainingBudget
 from afoot.wire.jsonrpc import Fault
 
 MESSAGE_CHARS: Final = 1000
@@ -158,12 +160,12 @@ class UpstreamCall(Struct, eq=False):
         """Send the call, and return its result; the server may make a task of it, which is then followed."""
         answer = await self._connection.request(request)
         task = client_tasks.read_created_2025(answer) if request.makes_task else None
-        outcome = None if task is not None else client_reading.read_result(answer)
+        outcome = None if task is not None else incoming.read_result(answer)
         if outcome is not None and outcome.kind != "task":
             return outcome
         task = task or client_tasks.read_task(answer)
         followed = UpstreamTask(task, self._run, self._connection, self, self._answer_all, request.record)
-        return client_reading.read_result(await followed.follow())
+        return incoming.read_result(await followed.follow())
 
     def _request(self, extra: dict[str, Any]) -> Request:
         run = self._run
@@ -175,10 +177,10 @@ class UpstreamCall(Struct, eq=False):
         passed = msgspec.json.decode(more.pop("_meta", b"{}"), type=dict[str, Any])
         passed.setdefault(passthrough.CAPABILITIES_KEY, {})  # the caller's extensions and no others
         level = passed.pop(passthrough.LOG_LEVEL_KEY, LOG_LEVEL)
-        meta = client.call_meta(run.id, budget, level if is_modern else None) | run.trace
+        meta = outgoing.call_meta(run.id, budget, level if is_modern else None) | run.trace
         headers: dict[str, str] = {}
         if is_modern and self._tool.mirrors:
-            headers = client.encode_param_headers(self._tool.mirrors, self._arguments)
+            headers = outgoing.encode_param_headers(self._tool.mirrors, self._arguments)
         if is_modern and self._tool.tool.inner in connection.task_tools:
             passed = client_tasks.with_tasks_declared(passed)
         makes_task = client_tasks.runs_as_task_2025(
@@ -206,7 +208,7 @@ class UpstreamCall(Struct, eq=False):
         if details.source == "engine":
             self._run.alive()  # its engine speaks, not its tool (T5)
             if details.children and self._tool.tool.trusted:
-                self._run.content(Report(children=client_reading.read_children(details.children)))
+                self._run.content(Report(children=incoming.read_children(details.children)))
             return
         number, total = report.progress, report.total
         if details.indeterminate:
@@ -218,7 +220,7 @@ class UpstreamCall(Struct, eq=False):
         data = Raw(bytes(details.data)) or NOTHING
         partial_result = Raw(bytes(meta.partial)) or NOTHING
         self._partials += _count_items(partial_result)
-        children = client_reading.read_children(details.children) if self._tool.tool.trusted else ()
+        children = incoming.read_children(details.children) if self._tool.tool.trusted else ()
         if data or partial_result or children or report.more:
             self._run.content(
                 Report(
@@ -244,14 +246,14 @@ class UpstreamCall(Struct, eq=False):
         return dict(zip(input_requests, found, strict=True))
 
     async def _answer(self, key: str, input_request: InputRequest) -> object:
-        asked = client.read_question(input_request, key)
-        return client.answer_result(asked, await self.ask(asked))
+        asked = outgoing.read_question(input_request, key)
+        return outgoing.answer_result(asked, await self.ask(asked))
 
     def _check_era(self, fault: Fault) -> None:
         """Raise UnfitEra if a server of the handshake era wants to be called in 2026-07-28."""
-        if not self._connection.dialect.is_modern and client.is_for_2026(fault):
+        if not self._connection.dialect.is_modern and outgoing.is_for_2026(fault):
             fault.message = clean_text(fault.message, TEXT_CHARS)
-            raise UnfitEra(fault, began=fault.code not in client.REFUSED_IN_2025)
+            raise UnfitEra(fault, began=fault.code not in outgoing.REFUSED_IN_2025)
 
     def _note_that_it_needs_tasks(self, fault: Fault) -> bool:
         """Note that this tool runs only as a task, if the server says so; the call had not begun.
@@ -269,10 +271,10 @@ class UpstreamCall(Struct, eq=False):
 
         Raises ToolError for a refusal, and for a fault that names no pages.
         """
-        pages = client_reading.required_urls(fault)
+        pages = incoming.required_urls(fault)
         if not pages:
             fault.message = clean_text(fault.message, TEXT_CHARS)
-            raise client.as_tool_error(fault, self._tool.tool.server)
+            raise outgoing.as_tool_error(fault, self._tool.tool.server)
         new = [page for page in pages if page.id not in self._pages]
         self._pages |= {page.id: self._connection.visits.setdefault(page.id, asyncio.Event()) for page in new}
         answers = await asyncio.gather(*(self._ask_to_visit(page) for page in new))
@@ -289,14 +291,14 @@ class UpstreamCall(Struct, eq=False):
             self._set_waiting(None)
 
     async def _ask_to_visit(self, page: ElicitationUrl) -> Answer:
-        return await self.ask(client.url_question(page, page.id or self.key()))
+        return await self.ask(outgoing.url_question(page, page.id or self.key()))
 
     def _result(self, outcome: ReceivedResult) -> Result:
         if outcome.kind != "complete":
             raise self._protocol_error(f"answered with a result of the unknown kind {outcome.kind!r}")
-        if outcome.is_error and (error := client.reported_tool_error(outcome)) is not None:
+        if outcome.is_error and (error := outgoing.reported_tool_error(outcome)) is not None:
             # Those that came as it ran are known; the result of a tool that was told to stop comes only now.
-            if new := client.attached_partials(outcome)[self._partials :]:
+            if new := outgoing.attached_partials(outcome)[self._partials :]:
                 self._run.content(Report(partial=Raw(msgspec.json.encode(new))))
             error.message = clean_text(error.message, TEXT_CHARS)
             raise error

@@ -16,8 +16,8 @@ from msgspec import UNSET, Struct, field
 from afoot.core.facts import Answer, Question
 from afoot.core.rate_limit import RateLimit
 from afoot.providers.content import clean_line
-from afoot.wire import client_reading
-from afoot.wire.client_reading import ReceivedLog, ReceivedProgress
+from afoot.wire.client import incoming
+from afoot.wire.client.incoming import ReceivedLog, ReceivedProgress
 from afoot.wire.jsonrpc import Envelope, Fault, Id
 
 MAX_ID_DIGITS: Final = 20  # of an id of ours that comes back as a text
@@ -228,7 +228,7 @@ class MessageRecording:
     def incoming(self, line: bytes, stream: PendingRequest | None) -> None:
         """Record a message of the server if it belongs to a request that is recorded."""
         try:
-            message = client_reading.read_message(line)
+            message = incoming.read_message(line)
         except Fault:  # garbage, which belongs to no request
             return
         pending = stream or self._find_pending(message)
@@ -242,7 +242,7 @@ class MessageRecording:
         """Record a message of ours if it answers a request of the server that was recorded."""
         if not self._questions:
             return
-        message = client_reading.read_message(body)
+        message = incoming.read_message(body)
         if message.method is UNSET and isinstance(message.id, int | str):
             pending = self._questions.pop(message.id, None)
             if pending is not None and pending.request.record is not None:
@@ -274,5 +274,5 @@ def as_request_id(named: object) -> int | None:
 def _progress_token(message: Envelope) -> object:
     if message.method != "notifications/progress":
         return None
-    told = client_reading.read_progress(message.params)
+    told = incoming.read_progress(message.params)
     return None if told is None else told.token

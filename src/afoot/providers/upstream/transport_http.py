@@ -17,7 +17,7 @@ from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_line
 from afoot.providers.upstream.oauth.tokens import TokenSource, login_needed
 from afoot.providers.upstream.transport import SLICE_S, OnLost, PendingRequest, Receive, ServerLog
-from afoot.wire import client, client_reading
+from afoot.wire.client import incoming, outgoing
 from afoot.wire.framing import EventParser
 from afoot.wire.jsonrpc import Envelope, Fault
 
@@ -152,7 +152,7 @@ class HttpTransport:
         except httpx2.HTTPError as broken:
             error = broken
         if not pending.answer.done():
-            if not parser.last_id or self.version == client.VERSION_2026:
+            if not parser.last_id or self.version == outgoing.VERSION_2026:
                 raise self._stream_broke(error)
             await self._resume(pending, parser)
 
@@ -208,7 +208,7 @@ class HttpTransport:
         self._check_session(response, pending)
         try:
             message = await self._endpoint.read_refusal(response)
-            why = client_reading.read_error(message.error).message
+            why = incoming.read_error(message.error).message
         except ToolError as error:
             message, why = error, error.message
         # Servers made from the SDK's examples answer 400 instead of 404.
@@ -361,7 +361,7 @@ class HttpEndpoint:
         text = b""
         with suppress(Fault, ResponseTooLarge):
             text = await read_body(response, REFUSAL_BYTES)
-            message = client_reading.read_message(text)
+            message = incoming.read_message(text)
             if message.error:
                 return message
         raise ToolError.from_status(status, self._reason(response, text), retry_after=_retry_after(response))

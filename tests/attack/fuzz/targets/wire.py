@@ -13,9 +13,6 @@ from afoot.providers.upstream.offers import read_tools
 from afoot.providers.upstream.transport import ServerLog
 from afoot.serve.mcp.streams import encode_envelope
 from afoot.wire import (
-    client,
-    client_reading,
-    client_tasks,
     jsonrpc,
     mcp_2025,
     mcp_2026,
@@ -25,6 +22,8 @@ from afoot.wire import (
     sealed,
     tasks,
 )
+from afoot.wire.client import incoming, outgoing
+from afoot.wire.client import tasks as client_tasks
 from afoot.wire.framing import EventParser, LineSplitter, event_frame
 from afoot.wire.jsonrpc import Envelope, Fault
 from afoot.wire.results import Capabilities, ToolCall
@@ -75,7 +74,7 @@ def server_2025(data: bytes) -> None:
 def client_messages(data: bytes) -> None:
     """A line that an upstream sends: a response, a notification, or a question."""
     try:
-        read = client_reading.read_message(data)
+        read = incoming.read_message(data)
     except Fault:
         return
     for part in (read.params, read.result, read.error):
@@ -86,14 +85,14 @@ def client_messages(data: bytes) -> None:
 def tool_lists(data: bytes) -> None:
     """The response to `tools/list` of an upstream."""
     try:
-        answer = client_reading.read_message(data)
-        found = from_deeper(lambda: client_reading.read_list_page(answer.result, "tools")[0])
+        answer = incoming.read_message(data)
+        found = from_deeper(lambda: incoming.read_list_page(answer.result, "tools")[0])
     except Fault:
         return
     log = ServerLog("s")
     offered, _ = from_deeper(lambda: read_tools(found, Server(command="x"), Limits(), log))
     for tool in offered.values():
-        client.encode_param_headers(tool.mirrors, Raw(b'{"a":{"b":"c"},"x":1.5}'))
+        outgoing.encode_param_headers(tool.mirrors, Raw(b'{"a":{"b":"c"},"x":1.5}'))
         tasks.with_task_support(bytes(tool.tool.definition), tool.task_support)
 
 
@@ -188,27 +187,27 @@ def _look_up(read: Envelope) -> None:
 def _read_part(part: Raw) -> None:
     """Read a part of a message as everything that it may be."""
     _read_result(part)
-    if (progress := client_reading.read_progress(part)) is not None:
+    if (progress := incoming.read_progress(part)) is not None:
         passthrough.merge({"progress": progress.progress}, progress.more)
         if progress.meta is not None and progress.meta.details is not None:
-            client_reading.read_children(progress.meta.details.children)
-    if (log := client_reading.read_log(part)) is not None:
+            incoming.read_children(progress.meta.details.children)
+    if (log := incoming.read_log(part)) is not None:
         assert log.level in results.LEVELS and isinstance(log.text, str)
-    if (described := client_reading.read_server_description(part)) is not None:
+    if (described := incoming.read_server_description(part)) is not None:
         described.server.get("name")
         client_tasks.runs_as_task_2025(
-            "required", client.Dialect("2025-11-25", NOTHING), described.capabilities
+            "required", outgoing.Dialect("2025-11-25", NOTHING), described.capabilities
         )
-    fault = client_reading.read_error(part)
-    client_reading.required_urls(fault)
+    fault = incoming.read_error(part)
+    incoming.required_urls(fault)
     client_tasks.requires_tasks(fault)
-    client.as_tool_error(fault, "s")
-    client_reading.read_cancelled(part)
-    client_reading.read_updated(part)
+    outgoing.as_tool_error(fault, "s")
+    incoming.read_cancelled(part)
+    incoming.read_updated(part)
     client_tasks.related_task(part)
     passthrough.declared_extensions(passthrough.unknown_fields(part, frozenset()))
-    _ask(client_reading.InputRequest("elicitation/create", part))
-    _ask(client_reading.InputRequest("sampling/createMessage", part))
+    _ask(incoming.InputRequest("elicitation/create", part))
+    _ask(incoming.InputRequest("sampling/createMessage", part))
     for read in (client_tasks.read_task, client_tasks.read_created_2025):
         try:
             task = read(part)
@@ -221,7 +220,7 @@ def _read_part(part: Raw) -> None:
 
 def _read_result(part: Raw) -> None:
     try:
-        found = client_reading.read_result(part)
+        found = incoming.read_result(part)
     except Fault:
         return
     sent = _fields(bytes(part))
@@ -236,24 +235,24 @@ def _read_result(part: Raw) -> None:
     }
     kept = passthrough.fields_of(found.more)
     assert {key for key in sent if key not in known} == {key for key in kept if key != "_meta"}
-    client.content_text(found.content)
-    client.attached_partials(found)
+    outgoing.content_text(found.content)
+    outgoing.attached_partials(found)
     try:
-        client.reported_tool_error(found)
+        outgoing.reported_tool_error(found)
     except ToolError:
         raise AssertionError("an error is returned, not raised") from None
     for key, wish in (found.input_requests or {}).items():
         _ask(wish, key)
 
 
-def _ask(wish: client_reading.InputRequest, key: str = "k") -> None:
+def _ask(wish: incoming.InputRequest, key: str = "k") -> None:
     try:
-        question = client.read_question(wish, key)
+        question = outgoing.read_question(wish, key)
     except Fault:
         return
     for answer in (Answer("accept", Raw(b"{}")), Answer("decline"), Answer("accept")):
         try:
-            results.encode(client.answer_result(question, answer))
+            results.encode(outgoing.answer_result(question, answer))
         except Fault:
             continue
     results.question_params(question)

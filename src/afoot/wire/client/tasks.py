@@ -13,8 +13,8 @@ from msgspec import Raw, Struct, field
 
 from afoot.core.facts import NOTHING
 from afoot.wire import mcp_2025, mcp_2026
-from afoot.wire.client import Dialect
-from afoot.wire.client_reading import InputRequest, ReceivedProgressMeta
+from afoot.wire.client.incoming import InputRequest, ReceivedProgressMeta
+from afoot.wire.client.outgoing import Dialect
 from afoot.wire.jsonrpc import PARSE_ERROR, Fault
 from afoot.wire.passthrough import CAPABILITIES_KEY
 from afoot.wire.results import TASKS_EXTENSION

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import Raw, json
 
-from afoot.wire import client_tasks
-from afoot.wire.client import Dialect
+from afoot.wire.client import tasks as client_tasks
+from afoot.wire.client.outgoing import Dialect
 from afoot.wire.jsonrpc import Fault
 
 INFO = Raw(b"{}")

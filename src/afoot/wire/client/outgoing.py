@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 from afoot.core.facts import NOTHING, Answer, Question
 from afoot.errors import ToolError
 from afoot.wire import mcp_2025, mcp_2026, passthrough
-from afoot.wire.client_reading import ElicitationUrl, InputRequest, ReceivedResult
+from afoot.wire.client.incoming import ElicitationUrl, InputRequest, ReceivedResult
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Fault, Id, validation_message
 from afoot.wire.mcp_2026 import ParamHeader
 from afoot.wire.results import ErrorBody, ErrorResponse, Notification, Response, encode

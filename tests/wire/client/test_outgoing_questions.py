@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw, json
 
 from afoot.core.facts import Answer, Question
-from afoot.wire import client, client_reading
-from afoot.wire.client_reading import InputRequest
+from afoot.wire.client import incoming, outgoing
+from afoot.wire.client.incoming import InputRequest
 from afoot.wire.jsonrpc import Fault
 
 
@@ -36,7 +36,7 @@ def raw(value: Any) -> Raw:
 )
 def test_what_a_server_asks_becomes_a_question(wish: InputRequest, kind: str, body: object) -> None:
     """Q3: forms, pages, samples and roots."""
-    asked = client.read_question(wish, "k", "operator")
+    asked = outgoing.read_question(wish, "k", "operator")
     assert (asked.id, asked.key, asked.kind, asked.to) == ("", "k", kind, "operator")
     assert (json.decode(asked.body) if asked.body else None) == body
 
@@ -44,9 +44,9 @@ def test_what_a_server_asks_becomes_a_question(wish: InputRequest, kind: str, bo
 def test_a_question_of_another_kind_is_refused() -> None:
     """Q3: nobody is asked what nobody knows."""
     with pytest.raises(Fault, match="unknown method"):
-        client.read_question(InputRequest("magic/do"), "k")
+        outgoing.read_question(InputRequest("magic/do"), "k")
     with pytest.raises(Fault, match=r"params\.message"):
-        client.read_question(InputRequest("elicitation/create", raw({"message": 5})), "k")
+        outgoing.read_question(InputRequest("elicitation/create", raw({"message": 5})), "k")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_answer_goes_back_in_the_form_its_question_wants(
 ) -> None:
     """Q2: accept, decline and cancel; where there is no such word, an error says no."""
     try:
-        given = client.answer_result(Question("", "k", kind), answer)
+        given = outgoing.answer_result(Question("", "k", kind), answer)
         assert json.decode(json.encode(given)) == result
     except Fault as fault:
         assert fault.code == result
@@ -87,7 +87,7 @@ def test_an_answer_goes_back_in_the_form_its_question_wants(
 )
 def test_an_error_of_the_protocol_has_a_category(code: int, category: str) -> None:
     """E1: and names the server."""
-    error = client.as_tool_error(Fault(code, "no"), "files")
+    error = outgoing.as_tool_error(Fault(code, "no"), "files")
     assert (error.category, error.code, error.message) == (category, str(code), "server files: no")
 
 
@@ -101,11 +101,11 @@ def test_an_error_of_an_afoot_behind_us_keeps_its_words() -> None:
         "isError": True,
         "_meta": meta,
     }
-    error = client.reported_tool_error(client_reading.read_result(raw(result)))
+    error = outgoing.reported_tool_error(incoming.read_result(raw(result)))
     assert error is not None
     found = (error.message, error.category, error.code, error.retryable, error.retry_after)
     assert found == ("too fast", "rate_limit", "slow", True, 4)
-    assert client.reported_tool_error(client_reading.read_result(raw({**result, "isError": False}))) is None
+    assert outgoing.reported_tool_error(incoming.read_result(raw({**result, "isError": False}))) is None
 
 
 def deep(parts: str, frames: int) -> Raw:
@@ -128,14 +128,14 @@ def test_a_question_that_is_nested_too_deep_is_refused() -> None:
     """S5: a message that was read can be too deep for the stack on which its parts are read."""
     wish = InputRequest("elicitation/create", deep('{"message":"m","z":…}', 40))
     with pytest.raises(Fault, match="nested too deep"):
-        from_deeper(lambda: client.read_question(wish, "k"), 40)
+        from_deeper(lambda: outgoing.read_question(wish, "k"), 40)
 
 
 def test_content_that_is_nested_too_deep_has_no_text() -> None:
     """S5: the content itself is passed on as it came."""
     content = deep('[{"type":"text","text":"a","z":…}]', 40)
-    outcome = client_reading.ReceivedResult(
-        content, meta=client_reading.ReceivedResultMeta(client_reading.ReceivedErrorMeta(message="m"))
+    outcome = incoming.ReceivedResult(
+        content, meta=incoming.ReceivedResultMeta(incoming.ReceivedErrorMeta(message="m"))
     )
-    assert from_deeper(lambda: client.content_text(content), 40) == ""
-    assert from_deeper(lambda: client.attached_partials(outcome), 40) == []
+    assert from_deeper(lambda: outgoing.content_text(content), 40) == ""
+    assert from_deeper(lambda: outgoing.attached_partials(outcome), 40) == []
