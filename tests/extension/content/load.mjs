@@ -24,17 +24,21 @@ export function readVectors(name) {
   return JSON.parse(readFileSync(new URL(`../../vectors/${name}.json`, import.meta.url))).vectors.map(spell);
 }
 
-/** A clock that stands still until it is turned. */
+/** A clock that stands still until it is turned. Its timers wait `delay(ms)`: a browser does not wait every delay whole. */
 export class FakeClock {
   time = 1000;
   timers = [];
+
+  constructor(delay = (ms) => ms) {
+    this.delay = delay;
+  }
 
   now() {
     return this.time;
   }
 
   later(ms, then) {
-    const timer = { at: this.time + ms, then };
+    const timer = { at: this.time + this.delay(ms), then };
     this.timers.push(timer);
     return () => (this.timers = this.timers.filter((one) => one !== timer));
   }

@@ -5,8 +5,9 @@ import { FakeClock, load } from "./load.mjs";
 
 const { RateLimit } = load();
 
-function start() {
-  const clock = new FakeClock();
+/** A limit on a clock whose timers wait `delay(ms)` in place of `ms`. */
+function start(delay = (ms) => ms) {
+  const clock = new FakeClock(delay);
   const flushes = [];
   const limit = new RateLimit(clock, (reports, dropped) =>
     flushes.push([JSON.parse(reports), dropped, clock.time]),
@@ -29,6 +30,30 @@ test("B4: reports close behind one another go together, 8 ms later, in order", (
   assert.equal(flushes.length, 1);
   clock.turn(5);
   assert.deepEqual(flushes[1], [[2, 3], 0, 1008]);
+});
+
+test("B6: no flush comes before the whole gap, though a browser drops the fraction of a timer's delay", () => {
+  const { limit, clock, flushes } = start((ms) => Math.trunc(ms));
+  for (let i = 0; i < 4000; i += 1) {
+    limit.add(String(i));
+    clock.turn(0.3);
+  }
+  const gaps = flushes.slice(1).map(([, , at], before) => at - flushes[before][2]);
+  assert.ok(gaps.length > 100);
+  assert.ok(Math.min(...gaps) >= 8, `${Math.min(...gaps)} ms`);
+  assert.ok(Math.max(...gaps) < 9.1, `${Math.max(...gaps)} ms`);
+});
+
+test("B6: a timer that fires too early waits the rest, and the report is sent once", () => {
+  const { limit, clock, flushes } = start((ms) => ms / 2);
+  limit.add("1");
+  limit.add("2");
+  clock.turn(100);
+  assert.deepEqual(
+    flushes.map(([reports]) => reports),
+    [[1], [2]],
+  );
+  assert.ok(flushes[1][2] >= 1008, `${flushes[1][2]}`);
 });
 
 test("B4: a busy loop is seen though no timer runs", () => {

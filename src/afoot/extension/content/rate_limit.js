@@ -56,9 +56,7 @@
       this.#next += 1;
       this.#chars += text.length;
       this.#dropOldest();
-      const wait = this.#nextFlushAt() - this.#timers.now();
-      if (wait <= 0) this.flush();
-      else this.#cancelTimer ??= this.#timers.later(wait, () => this.flush());
+      this.#flushWhenDue();
     }
 
     /** Sends all waiting reports now. */
@@ -80,6 +78,19 @@
       this.#flushedAt = this.#timers.now();
       this.#paidUntil = (this.#paidUntil > this.#flushedAt ? this.#paidUntil : this.#flushedAt) + cost;
       this.#send(`[${text}]`, dropped);
+    }
+
+    /** Flushes at the time of the next flush. A browser drops the fraction of a delay, and its timer may come early. */
+    #flushWhenDue() {
+      const wait = this.#nextFlushAt() - this.#timers.now();
+      if (wait <= 0) {
+        this.flush();
+        return;
+      }
+      this.#cancelTimer ??= this.#timers.later(wait % 1 ? wait - (wait % 1) + 1 : wait, () => {
+        this.#cancelTimer = null;
+        this.#flushWhenDue();
+      });
     }
 
     #nextFlushAt() {
