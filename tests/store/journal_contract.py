@@ -6,7 +6,18 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from afoot.core.facts import Finished, Opened, Reading, Released, Sample, Started
+from afoot.core.facts import (
+    Answer,
+    Answered,
+    Asked,
+    Finished,
+    Opened,
+    Question,
+    Reading,
+    Released,
+    Sample,
+    Started,
+)
 from afoot.core.ports import Batch, CallQuery
 from afoot.errors import StoreError
 from tests.store.conftest import Opener
@@ -152,6 +163,9 @@ async def test_a_row_is_replaced_by_its_newer_self(opener: Opener) -> None:
         (CallQuery(caller="ann"), ["a"]),
         (CallQuery(before=3.0), ["b", "a"]),
         (CallQuery(before=3.0, limit=1), ["b"]),
+        (CallQuery(after=1.0), ["c", "b"]),
+        (CallQuery(after=1.0, limit=1), ["b"]),
+        (CallQuery(after=3.0), []),
         (CallQuery(limit=2), ["c", "b"]),
         (CallQuery(limit=0), []),
         (CallQuery(limit=-5), []),
@@ -198,6 +212,19 @@ async def test_calls_are_found_by_text(opener: Opener, text: str, ids: list[str]
         await write(journal, *entries("a", [opened(1.0, plain)]), row("a", 1.0, message="page 3, 100%"))
         await write(journal, *entries("b", [opened(2.0, escaped)]), row("b", 2.0, "fetch"))
         assert [found.id for found in await journal.find(CallQuery(text=text))] == ids
+
+
+async def test_calls_with_an_answer_are_found(opener: Opener) -> None:
+    """A3: also by tool; a call that asked, and got no answer, is not among them."""
+    async with opener() as journal:
+        asked = Asked(1.0, Question("q.1", "key", "form"))
+        answered = Answered(2.0, "q.1", Answer())
+        await write(journal, *entries("a", [opened(1.0), asked, answered]), row("a", 1.0))
+        await write(journal, *entries("b", [opened(2.0), asked]), row("b", 2.0))
+        await write(journal, *entries("c", [opened(3.0), asked, answered]), row("c", 3.0, "fetch"))
+        assert [one.id for one in await journal.find(CallQuery(is_answered=True))] == ["c", "a"]
+        assert [one.id for one in await journal.find(CallQuery(is_answered=True, limit=1))] == ["c"]
+        assert [one.id for one in await journal.find(CallQuery(is_answered=True, tool="export"))] == ["a"]
 
 
 async def test_the_newest_call_of_a_key_is_found(opener: Opener) -> None:

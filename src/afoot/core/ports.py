@@ -270,6 +270,8 @@ class CallQuery(Struct, frozen=True, omit_defaults=True):
     before: float | None = None
     limit: int = 100
     parent: str = ""
+    after: float | None = None  # opened after: then the oldest of them are found, though newest first
+    is_answered: bool = False  # its facts may have an answer; only the newest calls are searched for this
 
 
 class PurgeRule(Struct, frozen=True):

@@ -12,7 +12,7 @@ from afoot.config.client_limits import ClientLimits
 from afoot.config.settings import Settings
 from afoot.core.call import INSTEAD
 from afoot.core.facts import Answer, Question
-from afoot.core.ports import CallOrigin, Tool
+from afoot.core.ports import CallOrigin, TimerHandle, Tool
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import Claim, LiveCall
@@ -37,6 +37,13 @@ from afoot.wire.results import Capabilities, ErrorMeta, ToolCall, read_early_ans
 INSTRUCTIONS_MAX_CHARS = 4000  # of one server's instructions
 FIRST_OPEN_WAIT_S = 10.0  # how long a list waits for a server that was never seen before
 CLIENT_LEFT = "the client closed the stream"
+
+
+class PendingCancel(Struct, frozen=True):
+    """A cancel that comes at a time, unless its timer is cancelled before."""
+
+    due: float
+    timer: TimerHandle
 
 
 class GatewayState(Struct):
@@ -70,6 +77,7 @@ class GatewayState(Struct):
     started_at: float = 0.0
     client_limits: ClientLimits = field(default_factory=ClientLimits)  # how long clients wait, by name
     made_unread: UnreadResults | None = None
+    pending_cancels: dict[str, PendingCancel] = {}  # by call
 
     def __post_init__(self) -> None:
         self.info = Raw(json.encode({"name": "afoot", "version": self.version}))

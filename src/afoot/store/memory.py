@@ -8,7 +8,7 @@ from typing import Self
 
 from msgspec import json
 
-from afoot.core.facts import Entry, Finished, HandedOver, Opened, Sample
+from afoot.core.facts import Answered, Entry, Finished, HandedOver, Opened, Sample
 from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
 from afoot.store.search import FILTER_FIELDS, MAX_ROWS, json_spellings
@@ -86,7 +86,9 @@ class MemoryJournal:
         """The calls that match, newest first, at most 1,000."""
         self._check_open()
         newest = sorted(self._rows.values(), key=lambda row: (row.opened, row.id), reverse=True)
-        return [row for row in newest if self._matches(row, query)][: max(0, min(query.limit, MAX_ROWS))]
+        found = [row for row in newest if self._matches(row, query)]
+        limit = max(0, min(query.limit, MAX_ROWS))
+        return found[:limit] if query.after is None else found[max(0, len(found) - limit) :]
 
     async def unfinished(self) -> list[str]:
         """The ids of calls without a recorded end, oldest first."""
@@ -163,6 +165,11 @@ class MemoryJournal:
         if any(getattr(query, field) not in ("", getattr(row, field)) for field in FILTER_FIELDS):
             return False
         if query.before is not None and row.opened >= query.before:
+            return False
+        if query.after is not None and row.opened <= query.after:
+            return False
+        facts = self._calls.get(row.id, {}).values()
+        if query.is_answered and not any(type(entry.fact) is Answered for entry in facts):
             return False
         return not query.text or self._contains(row, query.text)
 

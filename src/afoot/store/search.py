@@ -18,6 +18,7 @@ from afoot.store import codec
 MIN_ID_PART = 4  # characters of an id that a person must type at least
 
 MAX_ROWS = 1000
+MAX_SEARCHED_ANSWERS = 5000  # newest calls whose facts are read for an answer
 
 # Rows of the list that are written together. Measured: a short call is then a fifth cheaper to record than
 # with its row written at once.
@@ -35,6 +36,11 @@ ORDER BY opened DESC, id DESC LIMIT 1"""
 _CALLS = "SELECT DISTINCT call FROM facts WHERE pos > ?"
 _FACTS = "SELECT pos, call, seq, body FROM facts WHERE call = ? ORDER BY seq"
 _LATEST = "SELECT call, number, left_out, body FROM samples WHERE call = ? ORDER BY number DESC LIMIT 1"
+
+# Arguments may have this text in them, too: so a call may be found that has no answer.
+_ANSWERED = """EXISTS (
+    SELECT 1 FROM facts WHERE call = calls.id AND instr(body, CAST('"type":"answered"' AS BLOB))
+)"""
 
 # The arguments are in the call's first fact. They are searched as JSON text.
 _ARGUMENTS = """EXISTS (
@@ -74,14 +80,21 @@ def find_rows(db: sqlite3.Connection, query: CallQuery) -> list[CallRow]:
     if query.before is not None:
         where.append("opened < ?")
         values.append(query.before)
+    if query.after is not None:
+        where.append("opened > ?")
+        values.append(query.after)
     if query.text:
         where.append(_text_condition(query.text, values))
+    order = "opened DESC, id DESC" if query.after is None else "opened, id"
     sql = (
         "SELECT id, tool, server, caller, opened, state, outcome, finished, progress, total, message,"
-        " started, approved, parent, key, ran_s FROM calls"
-        f" WHERE {' AND '.join(where)} ORDER BY opened DESC, id DESC LIMIT ?"
+        f" started, approved, parent, key, ran_s FROM calls WHERE {' AND '.join(where)} ORDER BY {order}"
     )
-    return [CallRow(*columns) for columns in db.execute(sql, (*values, max(0, min(query.limit, MAX_ROWS))))]
+    if query.is_answered:
+        sql = f"SELECT * FROM ({sql} LIMIT {MAX_SEARCHED_ANSWERS}) AS calls WHERE {_ANSWERED}"
+    limit = max(0, min(query.limit, MAX_ROWS))
+    found = [CallRow(*columns) for columns in db.execute(f"{sql} LIMIT ?", (*values, limit))]
+    return sorted(found, key=lambda row: (row.opened, row.id), reverse=True)
 
 
 def keyed(db: sqlite3.Connection, caller: str, key: str) -> list[tuple[float, str]]:

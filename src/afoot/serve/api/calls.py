@@ -50,12 +50,6 @@ class StartRequest(Struct, frozen=True, forbid_unknown_fields=True):
     ceiling_s: float | None = None
 
 
-class CancelCallRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why a call should stop."""
-
-    reason: str = "the operator cancelled it"
-
-
 class RerunRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Run the same tool again, with the same arguments or with these."""
 
@@ -128,27 +122,9 @@ async def show(request: ApiRequest) -> None:
     if live.below is None:  # its child calls, if there were any, are finished
         total, failed = await engine.journal.children(call.id)
         seen = replace(seen, children=ChildCounts(total, 0, failed) if total else None)
+    if (pending := request.gateway.pending_cancels.get(call.id)) is not None and call.end is None:
+        seen = replace(seen, cancel_due=pending.due)
     await request.answer(200, seen)
-
-
-async def cancel(request: ApiRequest) -> None:
-    """Ask a call to stop."""
-    want = await request.body(CancelCallRequest)
-    gateway = request.gateway
-    live = await call_in_path(request)
-    call = live.call
-    if call.opened.caller != request.principal.caller:
-        request.principal.require_scope(ANSWER)
-    if call.end is not None:
-        raise ApiError(
-            409, f"call {call.id} is over: {call.end.outcome}", "refused", outcome=call.end.outcome
-        )
-    gateway.engine.cancel(
-        live, request.principal.role, want.reason or CancelCallRequest().reason, request.identity
-    )
-    seen = call_view(call, gateway.engine.clock.now())
-    await gateway.wait_until_recorded()
-    await request.answer(202, seen)
 
 
 async def rerun(request: ApiRequest) -> None:

@@ -27,6 +27,7 @@ from afoot.serve.api import (
     tools,
 )
 from afoot.serve.api.call_events import read_options, stream_events
+from afoot.serve.api.call_page import answers, cancels, runs, story
 from afoot.serve.api.calls import call_in_path
 from afoot.serve.api.request import ApiError, ApiRequest, Handler, as_api_error
 from afoot.serve.api.views import CallView, encode_json
@@ -140,8 +141,11 @@ ROUTES = (
     Route("GET", "/api/calls/{id}", calls.show, CallView, scope=(CALL, WATCH)),
     Route("GET", "/api/calls/{id}/wire", calls.show_wire, calls.WireView),
     Route("GET", "/api/calls/{id}/events", call_events, query=("after", "follow"), scope=(CALL, WATCH)),
-    Route("POST", "/api/calls/{id}/cancel", calls.cancel, CallView, calls.CancelCallRequest, status=202,
+    Route("POST", "/api/calls/{id}/cancel", cancels.cancel, CallView, cancels.CancelCallRequest, status=202,
           scope=(CALL, ANSWER)),
+    Route("DELETE", "/api/calls/{id}/cancel", cancels.withdraw, CallView, scope=(CALL, ANSWER)),
+    Route("GET", "/api/calls/{id}/story", story.story, dict, scope=(CALL, WATCH)),
+    Route("GET", "/api/calls/{id}/runs", runs.runs, runs.Runs, scope=(CALL, WATCH)),
     Route("POST", "/api/calls/{id}/rerun", calls.rerun, CallView, calls.RerunRequest, status=202,
           scope=(CALL,)),
     Route("GET", "/api/export", history.export, history.NDJSON, query=("call",), scope=(ADMIN,)),
@@ -151,6 +155,7 @@ ROUTES = (
     Route("GET", "/api/questions", questions.index, questions.QuestionList),
     Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.AnswerRequest,
           scope=(ANSWER,)),
+    Route("GET", "/api/answers", answers.index, answers.GivenAnswers, query=answers.FILTERS),
     Route("GET", "/api/callers", callers.index, callers.CallerList),
     Route("GET", "/api/allow", allowlist.index, allowlist.Allowlist),
     Route("POST", "/api/allow", allowlist.add, allowlist.AllowEntryView, allowlist.AllowRequest, status=201),

@@ -168,6 +168,7 @@ class CallView(Struct, frozen=True):
     redacted: list[str] | UnsetType = UNSET  # JSON pointers to what was a secret in its arguments (S4)
     remote: list[ChildSummary] | UnsetType = UNSET  # calls below it at a gateway behind this one
     source: str | UnsetType = UNSET  # "below": its numbers add up those of its child calls
+    cancel_due: float | UnsetType = UNSET  # when a pending cancel comes, until which it can be withdrawn
 
 
 class ReadingEvent(Struct, frozen=True, omit_defaults=True):
