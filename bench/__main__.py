@@ -14,7 +14,7 @@ import uvloop
 from bench import table
 from bench.launch import SUBJECTS, Setup, cores, peers_python, raise_limits
 from bench.measure import MEASURES, QUICK, Size
-from bench.run import Choice, run
+from bench.run import Choice, pick, run
 from bench.wire import ERAS, BenchError
 
 TRANSPORTS = ("http", "stdio")
@@ -77,11 +77,6 @@ def choose(words: Sequence[str], options: argparse.Namespace, folder: Path) -> C
         setup=Setup(python, folder, options.peers_uvloop),
         core=server_core,
     )
-
-
-def pick(words: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the known words that were named, in the order of the table, or all of them."""
-    return tuple(word for word in known if word in words) or tuple(known)
 
 
 def show(choice: Choice, as_json: bool) -> int:

@@ -31,6 +31,8 @@ class Setup:
     folder: Path
     uvloop: bool = False
     """Give the peers uvloop too; by their own `run` they use asyncio's loop."""
+    before: Path | None = None
+    """The folder of an older afoot, which the subject `before` runs."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,11 @@ class Server:
     child: "subprocess.Popen[bytes]"
     port: int | None
     errors: Path
+
+    def processor_s(self) -> float:
+        """Return the processor time of all threads of the process, exact to the nanosecond."""
+        threads = Path(f"/proc/{self.child.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
     def rss(self) -> int:
         """Resident bytes of the process and its children."""
@@ -87,15 +94,16 @@ def running(subject: str, transport: str, setup: Setup, core: set[int]) -> Itera
     """Start a server on its core, wait until it listens, and end it at the end of the block."""
     port = free_port() if transport == "http" else None
     folder = Path(tempfile.mkdtemp(dir=setup.folder))
-    with started(subject, command(subject, port, setup, folder), port, folder, core) as server:
+    source = setup.before if subject == "before" else None
+    with started(subject, command(subject, port, setup, folder), port, folder, core, source) as server:
         yield server
 
 
 @contextlib.contextmanager
 def started(
-    subject: str, line: list[str], port: int | None, folder: Path, core: set[int]
+    subject: str, line: list[str], port: int | None, folder: Path, core: set[int], source: Path | None = None
 ) -> Iterator[Server]:
-    """Start a command line as a server."""
+    """Start a command line as a server; `source` is the folder of another afoot than this one."""
     errors = folder / "stderr"
     pipe = subprocess.PIPE if port is None else subprocess.DEVNULL
     before = os.sched_getaffinity(0)
@@ -107,8 +115,8 @@ def started(
                 stdin=pipe,
                 stdout=pipe,
                 stderr=log,
-                cwd=ROOT,
-                env=environment(folder),
+                cwd=source or ROOT,
+                env=environment(folder, source),
             )
     finally:
         os.sched_setaffinity(0, before)
@@ -122,9 +130,9 @@ def started(
 
 def command(subject: str, port: int | None, setup: Setup, folder: Path) -> list[str]:
     """Return the command line of a subject."""
-    if subject == "afoot":
+    if subject in ("afoot", "before"):
         where = ["--stdio"] if port is None else ["--http", f"127.0.0.1:{port}"]
-        tools = str(SERVERS / "afoot_tools.py")
+        tools = "bench/servers/afoot_tools.py"  # in the folder that it runs in, the older one's in `before`
         return [sys.executable, "-m", "afoot", "serve", tools, *where, "--store", str(folder / "store.db")]
     where = ["stdio"] if port is None else ["http", str(port)]
     if subject == "bare":
@@ -133,9 +141,12 @@ def command(subject: str, port: int | None, setup: Setup, folder: Path) -> list[
     return [setup.peers_python, str(SERVERS / f"{subject}_server.py"), *where, *loop]
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, source: Path | None = None) -> dict[str, str]:
     """Return the environment of a server: no rate limit, and a temporary state folder."""
-    return {**os.environ, "AFOOT_PROGRESS_HZ": "0", "AFOOT_HOME": str(folder)}
+    found = {**os.environ, "AFOOT_PROGRESS_HZ": "0", "AFOOT_HOME": str(folder)}
+    if source is not None:
+        found["PYTHONPATH"] = str(source / "src")  # it comes before what is installed
+    return found
 
 
 def await_port(server: Server) -> None:

@@ -42,10 +42,13 @@ QUICK = Size(seconds=0.4, reports=1_000, waiting=200, rounds=1, most=100_000)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of one round; `share` is the delivered part of the reports, if it is measured."""
+    """One figure of one round."""
 
     value: float
     share: float | None = None
+    """The delivered part of the reports, if it is measured."""
+    amount: int = 0
+    """How many calls or notifications the server handled for it."""
 
 
 async def warm(client: Client) -> None:
@@ -98,7 +101,8 @@ async def _notes(client: Client, size: Size, calls: int) -> Figure:
     each = int(probe.notes / probe.elapsed_s * size.seconds / calls)
     each = max(100, min(each, size.most // calls))
     flight = await _ticks(client, each, calls)
-    return Figure(flight.notes / flight.elapsed_s, flight.notes / (each * calls))
+    share = flight.notes / (each * calls)
+    return Figure(flight.notes / flight.elapsed_s, share, probe.notes + flight.notes)
 
 
 async def _ticks(client: Client, each: int, calls: int) -> Flight:
@@ -111,7 +115,7 @@ async def _ticks(client: Client, each: int, calls: int) -> Flight:
 async def _calls(client: Client, size: Size, at_once: int) -> Figure:
     template = client.wire.call("noop", {}, token=False)
     flight = await client.fly(Plan(template, at_once, size.most, seconds=size.seconds))
-    return Figure(flight.answered / flight.elapsed_s)
+    return Figure(flight.answered / flight.elapsed_s, amount=flight.answered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bench.client_http import HttpClient
@@ -63,6 +63,11 @@ class Row:
         if target is None or figure is None or self.transport != "http":
             return None
         return figure <= target if self.measure.lower_is_better else figure >= target
+
+
+def pick(words: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the known words that were named, in the order of the table, or all of them."""
+    return tuple(word for word in known if word in words) or tuple(known)
 
 
 async def run(choice: Choice) -> tuple[list[Row], list[str]]:
