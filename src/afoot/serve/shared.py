@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, field, json
 
 from afoot.config.client_limits import ClientLimits
 from afoot.config.settings import Settings
-from afoot.core.call import INSTEAD
+from afoot.core.call import INSTEAD, Call
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import CallOrigin, TimerHandle, Tool
 from afoot.engine.engine import Engine, Submission
@@ -82,6 +82,11 @@ class GatewayState(Struct):
     def __post_init__(self) -> None:
         self.info = Raw(json.encode({"name": "afoot", "version": self.version}))
         self.started_at = self.engine.clock.now()
+
+    def cancel_due(self, call: Call) -> float | None:
+        """When a pending cancel of this call comes; None if nobody cancels it, or if it is over."""
+        pending = self.pending_cancels.get(call.id)
+        return None if pending is None or call.end is not None else pending.due
 
     @property
     def resource_catalog(self) -> ResourceCatalog:

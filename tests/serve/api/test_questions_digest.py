@@ -71,6 +71,7 @@ def test_a_reviewer_is_told_what_changed_since_the_last_yes(api: Api, gateway: G
     same = api.asked(api.start("wipe", tag=tag, what="the old"))
     assert (same["changed"]["definition"], same["changed"]["arguments"]) == (None, None)
     assert same["changed"]["at"] >= first["asked"] and same["source"] == ""
+    assert same["destructive"] is True
     say(api, same, "skip")
     other = api.asked(api.start("wipe", tag=tag, what="the new"))
     change = other["changed"]["arguments"]

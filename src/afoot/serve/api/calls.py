@@ -122,8 +122,8 @@ async def show(request: ApiRequest) -> None:
     if live.below is None:  # its child calls, if there were any, are finished
         total, failed = await engine.journal.children(call.id)
         seen = replace(seen, children=ChildCounts(total, 0, failed) if total else None)
-    if (pending := request.gateway.pending_cancels.get(call.id)) is not None and call.end is None:
-        seen = replace(seen, cancel_due=pending.due)
+    if (due := request.gateway.cancel_due(call)) is not None:
+        seen = replace(seen, cancel_due=due)
     await request.answer(200, seen)
 
 

@@ -35,6 +35,7 @@ from afoot.wire import framing
 MAX_FRAMES_PER_S = 20
 FACTS_PER_FRAME = 1000  # facts in one frame
 LONG_VALUE = 16 * 1024  # bytes; a longer value is left out of this stream
+_UNKNOWN = -1.0  # no time of a cancel
 
 
 class FeedSnapshot(Struct, frozen=True):
@@ -51,7 +52,10 @@ class FeedSnapshot(Struct, frozen=True):
 
 
 class LatestReading(Struct, frozen=True):
-    """The newest reading of a call, if it has one, and its forecast; `readings` counts all readings."""
+    """The newest reading of a call, if it has one, and its forecast; `readings` counts all readings.
+
+    `cancel_due`: when a pending cancel comes, which can be withdrawn until then.
+    """
 
     call: str
     reading: Reading | None
@@ -60,6 +64,7 @@ class LatestReading(Struct, frozen=True):
     rate: float | None = None
     stalled: bool = False
     detached: bool = False
+    cancel_due: float | None = None
 
 
 class FeedChanges(Struct, frozen=True):
@@ -114,6 +119,7 @@ class _Feed:
         self._sent: dict[str, int] = {}  # by call: the last fact it was sent
         self._numbers: dict[str, int] = {}  # by call: how many readings it knows of
         self._forecasts: dict[str, tuple[float, CallForecast]] = {}  # by call: its time, and itself
+        self._cancels: dict[str, float | None] = {}  # by call: when a pending cancel comes
         self._ended: list[LiveCall] = []  # finished since the last frame: their last readings are due
         self._unrecorded: deque[Entry] = deque(maxlen=MAX_QUEUED_FACTS)  # facts that the journal may not have
         self._quiet_since = self._engine.clock.now()
@@ -123,6 +129,8 @@ class _Feed:
         why = await self._cannot_resume(last)
         if why is None:
             await self._reply.push(framing.comment_frame("resumed"))
+            # A cancel may have been withdrawn since: the state of every call is told once.
+            self._cancels = {live.call.id: _UNKNOWN for live in self._engine.calls()}
             return
         frames = framing.event_frame(encode_json({"reason": why}), "reset") if last else b""
         await self._reply.push(frames + self._snapshot())
@@ -179,6 +187,7 @@ class _Feed:
         self._sent = engine.recorder.newest_kept()
         self._sent |= {live.call.id: live.call.seq for live in engine.calls()}
         self._numbers = {live.call.id: live.call.readings for live in engine.calls()}
+        self._cancels = {live.call.id: self._gateway.cancel_due(live.call) for live in engine.calls()}
         return framing.event_frame(
             encode_json(_snapshot_now(self._gateway)), "snapshot", f"{engine.journal.epoch}:{self._pos}"
         )
@@ -241,19 +250,23 @@ class _Feed:
         return True
 
     def _readings(self, now: float) -> Iterator[LatestReading]:
-        """The calls with a new reading or a changed forecast."""
-        numbers, known = self._numbers, self._forecasts
+        """The calls with a new reading, a changed forecast, or a cancel that came or went."""
+        numbers, known, cancels = self._numbers, self._forecasts, self._cancels
         calls = {live.call.id: live for live in (*self._engine.calls(), *self._ended)}
         self._ended = []
         self._numbers = {name: live.call.readings for name, live in calls.items()}
         self._forecasts = {name: self._forecast(live, now, known.get(name)) for name, live in calls.items()}
+        self._cancels = {name: self._gateway.cancel_due(live.call) for name, live in calls.items()}
         for name, live in calls.items():
             call, ahead = live.call, self._forecasts[name][1]
             has_read = call.readings != numbers.get(name, 0) and call.latest is not None
-            if has_read or (call.end is None and _is_news(ahead, known.get(name, (0.0, NO_FORECAST))[1])):
+            has_cancel_changed = self._cancels[name] != cancels.get(name)
+            has_news = has_cancel_changed or _is_news(ahead, known.get(name, (0.0, NO_FORECAST))[1])
+            if has_read or (call.end is None and has_news):
                 yield LatestReading(
-                    name, call.latest, call.readings, ahead.eta, ahead.rate, ahead.stalled, ahead.detached
-                )
+                    name, call.latest, call.readings, ahead.eta, ahead.rate, ahead.stalled, ahead.detached,
+                    self._cancels[name],
+                )  # fmt: skip
 
     def _forecast(
         self, live: LiveCall, now: float, known: tuple[float, CallForecast] | None
@@ -274,9 +287,15 @@ def _snapshot_now(gateway: GatewayState) -> FeedSnapshot:
     return FeedSnapshot(
         now, engine.journal.epoch, engine.journal.position, gateway.version, engine.recorder.degraded,
         gateway.settings.keepalive_s,
-        [call_view_with_forecast(engine, live, now) for live in calls],
+        [_live_view(gateway, live, now) for live in calls],
         [one for live in calls for one in open_questions(live.call)],
     )  # fmt: skip
+
+
+def _live_view(gateway: GatewayState, live: LiveCall, now: float) -> CallView:
+    seen = call_view_with_forecast(gateway.engine, live, now)
+    due = gateway.cancel_due(live.call)
+    return seen if due is None else replace(seen, cancel_due=due)
 
 
 def _is_news(ahead: CallForecast, known: CallForecast) -> bool:

@@ -39,11 +39,11 @@ async def index(request: ApiRequest) -> None:
 
 
 def with_review(engine: Engine, live: LiveCall, seen: QuestionView) -> QuestionView:
-    """An approval with its tool's source, and what has changed since it was last approved."""
+    """An approval with what its tool is, and what has changed since it was last approved."""
     if seen.kind != approval.KIND or not approval.is_own_approval(live.call.questions[seen.id]):
         return seen
     changed = engine.policy.past.changed(live.tool, live.call.arguments)
-    return replace(seen, source=live.tool.source, changed=changed)
+    return replace(seen, source=live.tool.source, destructive=live.tool.destructive, changed=changed)
 
 
 async def answer(request: ApiRequest) -> None:

@@ -108,9 +108,10 @@ class QuestionView(Struct, frozen=True):
     arguments: Raw | UnsetType = UNSET
     why: str | UnsetType = UNSET
     choices: list[DecisionChoice] | UnsetType = UNSET
-    # Only in the list of questions: the page or plugin that has the tool, and what has changed since it was
-    # last approved.
+    # Only in the list of questions: the page or plugin that has the tool, whether its author says that it may
+    # destroy something, and what has changed since it was last approved.
     source: str | UnsetType = UNSET
+    destructive: bool | UnsetType = UNSET
     changed: ApprovalChanges | None | UnsetType = UNSET
     digest: str = ""  # of everything displayed: an answer that names it holds for nothing else (A6)
 
