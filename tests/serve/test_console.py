@@ -23,7 +23,10 @@ SAFE = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
 }
-PLACES = ("/", "/live", "/calls/0123", "/history?q=x", "/inbox", "/tools/a/b", "/servers", "/tabs")
+PLACES = (
+    "/", "/live", "/calls/0123", "/history?q=x", "/inbox", "/tools/a/b", "/servers", "/tabs", "/resources",
+    "/prompts",
+)  # fmt: skip
 NOBODY = {"authorization": ""}
 
 

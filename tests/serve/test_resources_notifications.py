@@ -79,6 +79,7 @@ async def test_one_subscription_however_many_listen() -> None:
         await web.ask(request("resources/subscribe", {"uri": "x://1"}))
         assert (await pipe.ask(request("resources/subscribe", {"uri": "x://1"}, 5)))["result"] == {}
         assert sorted(rack.subscribed) == ["+x://1", "+x://2"]
+        assert sorted(gateway.resource_catalog.subscriptions.watched()) == [("x://1", 4), ("x://2", 1)]
         rack.tell("resource", "x://1")
         rack.tell("resource", "x://3")
         await asyncio.sleep(1)

@@ -13,7 +13,9 @@ FOLDER = Path(__file__).parents[1] / "web"
 ASSET_PREFIX = "/console/"
 SHELL = f"{ASSET_PREFIX}index.html"
 # The first part of every path that the console's own router knows.
-VIEWS = frozenset(("", "live", "calls", "history", "inbox", "tools", "servers", "tabs"))
+VIEWS = frozenset(
+    ("", "live", "calls", "history", "inbox", "tools", "servers", "tabs", "resources", "prompts")
+)
 CONTENT_TYPES = {
     ".html": b"text/html; charset=utf-8",
     ".js": b"text/javascript; charset=utf-8",

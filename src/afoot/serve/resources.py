@@ -209,6 +209,10 @@ class ResourceSubscriptions:
                     if not self._is_hidden(uri or watch.uri, listener):
                         listener.tell_resource(uri or watch.uri, watch.uri)
 
+    def watched(self) -> list[tuple[str, int]]:
+        """The resources that clients listen to, each with the number of clients."""
+        return [(uri, len(watch.listeners)) for uri, watch in self._by_uri.items()]
+
     def move(self, came: Sequence[ServerResources]) -> None:
         """Subscribe again at servers that came anew what was subscribed at one of the same name."""
         named = {server.name: server for server in came}

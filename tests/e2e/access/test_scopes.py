@@ -87,6 +87,19 @@ def test_only_who_may_call_speaks_mcp(closed: Front, secrets: dict[str, str]) ->
             assert (status == 403) is (scope != C), (scope, method)
 
 
+def test_who_may_not_watch_is_told_of_its_own_runs_alone(closed: Front, secrets: dict[str, str]) -> None:
+    """S3: neither how many calls others made of a tool, nor which."""
+    own = Api(closed)
+    own.ended(own.start("add", a=1, b=2))
+    api = bearing(closed, secrets[C])
+    mine = api.start("add", a=3, b=4)
+    api.ended(mine)
+    stats = api.get("/api/tools/add").body["stats"]
+    assert stats["runs"] == 1 and [one["id"] for one in stats["last"]] == [mine]
+    [listed] = [one for one in api.get("/api/tools?recent=true").body["tools"] if one["name"] == "add"]
+    assert listed["recent"]["runs"] == 1
+
+
 def test_who_may_answer_but_not_watch_touches_only_its_own(closed: Front, secrets: dict[str, str]) -> None:
     """S3: another's question is as unknown as one that there never was, and no other is named."""
     own = Api(closed)

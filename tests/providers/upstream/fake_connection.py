@@ -20,6 +20,7 @@ class Pretend:
         self.name, self.server, self.limits = name, server, limits
         self.state, self.error, self.era = "idle", "", ""
         self.instructions, self.pid = "", None
+        self.starts, self.up_since = 0, None
         self.info: dict[str, Any] = {"name": name, "version": "1"}
         self.capabilities: dict[str, Any] = {}
         self.resources: list[dict[str, Any]] = []

@@ -78,6 +78,25 @@ async def test_a_server_that_dies_at_once_is_started_after_waits_that_double_and
         states.append(server.state)
     assert starts.waits() == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     assert states == ["idle", "idle", *7 * ["failed"]] and "was killed" in server.error
+
+
+async def test_starts_are_counted_and_a_lost_connection_is_up_since_no_time() -> None:
+    """U4, V1: a start that failed is none."""
+    starts = Starts()
+    server = reconnecting(starts)
+    assert (server.starts, server.up_since) == (0, None)
+    connection = await server.up()
+    assert server.starts == 1 and server.up_since is not None
+    connection.mark_lost("server files was killed")
+    assert (server.starts, server.up_since) == (1, None)
+    starts.is_away = True
+    with pytest.raises(ToolError):
+        await server.up()
+    starts.is_away = False
+    await server.up()
+    assert server.starts == 2 and server.up_since is not None
+    await server.close()
+    assert server.up_since is None
     await server.close()
 
 

@@ -51,6 +51,7 @@ def test_resources_and_prompts_are_listed(api: Api) -> None:
     found = api.get("/api/resources").body
     assert [(one["uri"], one["server"]) for one in found["resources"]] == [("config://app", "local")]
     assert [one["uriTemplate"] for one in found["templates"]] == ["note://{number}"]
+    assert found["subscriptions"] == []
     [problem] = found["problems"]
     assert "two templates are for the same URIs" in problem
     assert problem in api.get("/healthz").body["problems"]

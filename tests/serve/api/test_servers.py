@@ -21,6 +21,7 @@ def test_a_server_is_added_shown_reloaded_and_removed(api: Api) -> None:
     added = api.post("/api/servers", body)
     assert (added.status, added.body["state"], added.body["tools"]) == (201, "ready", 1), added
     assert "hush" not in str(added.body) and added.body["lasting"] is False
+    assert added.body["restarts"] == 0 and added.body["up_since"] > 0
     assert api.get("/api/servers/a%2Fb%20c").body == added.body
     assert api.get("/api/servers").body["servers"] == [added.body]
     tool = api.get("/api/tools/tiny_tool").body

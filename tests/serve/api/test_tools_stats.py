@@ -64,6 +64,20 @@ def test_a_call_that_lives_is_among_the_last_and_no_run_yet(api: Api) -> None:
     assert stats["runs"] == before["runs"] + 1 and stats["failures"] == before["failures"]
 
 
+def test_the_list_says_how_the_runs_of_each_tool_went_if_it_is_asked(api: Api) -> None:
+    """V1: the same numbers as on the page of the tool, and when the newest run was opened."""
+    calls = [api.start("block", sleep_s=0.05), api.start("block", sleep_s="no number")]
+    for call in calls:
+        api.ended(call)
+    listed = {one["name"]: one["recent"] for one in api.get("/api/tools?recent=true").body["tools"]}
+    stats = api.get("/api/tools/block").body["stats"]
+    assert listed["block"].pop("last") == stats["last"][0]["opened"]
+    assert listed["block"] == {key: stats[key] for key in ("runs", "failures", "p50_s", "p95_s")}
+    assert listed["leave"] == {"runs": 0, "failures": 0, "p50_s": None, "p95_s": None, "last": None}
+    assert all("recent" not in one for one in api.get("/api/tools?recent=false").body["tools"])
+    assert api.get("/api/tools?recent=often").status == 422
+
+
 def test_a_tool_that_never_ran_has_nothing_to_tell(api: Api) -> None:
     """V1: no number where there is none; the list of tools does without."""
     stats = api.get("/api/tools/leave").body["stats"]

@@ -180,6 +180,16 @@ class Upstream:
         return connection.transport.pid if connection else None
 
     @property
+    def starts(self) -> int:
+        """How often the server was connected."""
+        return self._reconnecting(LISTING).starts
+
+    @property
+    def up_since(self) -> float | None:
+        """When the server was last connected; None while it is not."""
+        return self._reconnecting(LISTING).up_since
+
+    @property
     def logs(self) -> deque[tuple[float, str]]:
         """The server's last lines on stderr and in log messages, with the time."""
         return self._server_log.logs

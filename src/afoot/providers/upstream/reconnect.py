@@ -1,6 +1,7 @@
 """`Reconnecting` keeps one connection up: opened when needed, one start at a time, with back-off."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -33,6 +34,8 @@ class Reconnecting:
         self.state = "idle"
         self.error = ""
         self.connection: McpConnection | None = None  # the one that is up; a lost one is taken out at once
+        self.starts = 0  # how often a connection came up
+        self.up_since: float | None = None  # when the connection that is up came up, by the wall clock
         self._connect = connect
         self._start_s = start_s
         self._max_attempts = max_attempts
@@ -65,7 +68,7 @@ class Reconnecting:
             self._starting.cancel()
             await asyncio.wait([self._starting])
         here = [*self._lost_connections, self.connection]  # it may have come up all the same
-        self.connection = None
+        self.connection = self.up_since = None
         self._lost_connections.clear()
         for one in here:
             if one is not None:
@@ -102,6 +105,8 @@ class Reconnecting:
         self.connection = connection
         self.state = "ready"
         self.error = ""
+        self.starts += 1
+        self.up_since = time.time()
         connection.on_lost = self._on_lost
         if connection.lost is not None:
             self._on_lost()
@@ -155,7 +160,7 @@ class Reconnecting:
         To answer the handshake and list its tools proves nothing: many a server dies of its first call.
         """
         connection = self.connection
-        self.connection = None
+        self.connection = self.up_since = None
         if self.state == "stopped" or connection is None:
             return
         self._lost_connections = [*(one for one in self._lost_connections if not one.is_closed), connection]

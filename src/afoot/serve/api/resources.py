@@ -12,14 +12,23 @@ from afoot.wire.resources import JsonObject, Lookup
 from afoot.wire.results import Capabilities
 
 
+class SubscriptionView(Struct, frozen=True):
+    """A resource that clients subscribed to, and how many did."""
+
+    uri: str
+    clients: int
+
+
 class ResourceList(Struct, frozen=True):
     """All resources and templates, as MCP lists them, each with its `server`.
 
-    `problems`: functions that could not be offered, and what ours hide of servers.
+    `problems`: functions that could not be offered, and what ours hide of servers. `subscriptions`: empty
+    for callers that may not watch others.
     """
 
     resources: list[dict[str, Any]]
     templates: list[dict[str, Any]]
+    subscriptions: list[SubscriptionView]
     problems: list[str] = []
 
 
@@ -47,7 +56,12 @@ async def index(request: ApiRequest) -> None:
     request.query()
     catalog = request.gateway.resource_catalog
     resources, templates = _visible(request, "resources"), _visible(request, "templates")
-    await request.answer(200, ResourceList(resources, templates, catalog.problems()))
+    subscriptions = [
+        SubscriptionView(uri, clients)
+        for uri, clients in catalog.subscriptions.watched()
+        if not request.only_caller
+    ]
+    await request.answer(200, ResourceList(resources, templates, subscriptions, catalog.problems()))
 
 
 async def index_prompts(request: ApiRequest) -> None:

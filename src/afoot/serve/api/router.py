@@ -160,7 +160,7 @@ ROUTES = (
     Route("GET", "/api/allow", allowlist.index, allowlist.Allowlist),
     Route("POST", "/api/allow", allowlist.add, allowlist.AllowEntryView, allowlist.AllowRequest, status=201),
     Route("DELETE", "/api/allow/{id}", allowlist.revoke, allowlist.AllowEntryView),
-    Route("GET", "/api/tools", tools.index, tools.ToolList, scope=(CALL, WATCH)),
+    Route("GET", "/api/tools", tools.index, tools.ToolList, query=("recent",), scope=(CALL, WATCH)),
     Route("GET", "/api/tools/{name}", tools.show, tools.ToolView, scope=(CALL, WATCH)),
     Route("GET", "/api/resources", resources.index, resources.ResourceList, scope=(CALL, WATCH)),
     Route("POST", "/api/resources/read", resources.read, dict, resources.ReadRequest, scope=(CALL,)),

@@ -47,6 +47,8 @@ class ServerView(Struct, frozen=True):
     resources: int
     prompts: int
     pid: int | None
+    restarts: int  # how often it was connected again since its settings were read
+    up_since: float | None  # when it was last connected; None while it is not
     in_use: int  # calls that run on it
     login: str  # needed, logged in; empty for a server that asked for no login
     counted: dict[str, int]
@@ -217,6 +219,8 @@ def server_view(managed: ManagedServer, gateway: GatewayState) -> ServerView:
         len(managed.resources),
         len(managed.prompts),
         connection.pid if connection else None,
+        max(0, connection.starts - 1) if connection else 0,
+        connection.up_since if connection else None,
         lease.users if lease else 0,
         managed.login,
         dict(connection.counted) if connection else {},

@@ -1,6 +1,6 @@
 """Tools over the operator's API: their schemas and limits, and statistics of their runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from math import floor, log10
 from typing import Any
@@ -13,16 +13,28 @@ from afoot.core.names import own_name
 from afoot.core.ports import CallQuery, CallRow, Tool
 from afoot.observe.eta import quantile
 from afoot.serve.api.calls import find_calls
-from afoot.serve.api.request import ApiRequest
+from afoot.serve.api.request import ApiRequest, read_choice
 from afoot.serve.api.views import CallView
 from afoot.serve.shared import GatewayState
 
 STATS_RUNS = 200  # the newest runs: older ones may be of another tool with this name
 LAST_CALLS = 10  # calls that are shown
+RECENT_CALLS = 5000  # the newest calls of the history, of which the list of tools counts the runs of each
+PAGE_CALLS = 1000  # that are read at once
 FAILED_OUTCOMES = ("failed", "timed_out", "lost", "uncertain")
 SHORTEST_S = 0.001
 COLUMNS = 10  # about so many, if all runs took about as long
 WIDE_RATIO = 10.0  # if the longest run took more than this many times the shortest, columns get wider
+
+
+class RecentRuns(Struct, frozen=True):
+    """A tool's newest runs in short; durations are those of successful runs."""
+
+    runs: int = 0
+    failures: int = 0
+    p50_s: float | None = None
+    p95_s: float | None = None
+    last: float | None = None  # when the newest was opened
 
 
 class ToolStats(Struct, frozen=True):
@@ -56,6 +68,7 @@ class ToolView(Struct, frozen=True):
     # Limits of a call's child process, 0 for none; only for tools that run in one.
     isolation: Mapping[str, float] | UnsetType = UNSET
     stats: ToolStats | UnsetType = UNSET  # only in the view of one tool
+    recent: RecentRuns | UnsetType = UNSET  # only in the list, if it is asked for
 
 
 class ToolList(Struct, frozen=True):
@@ -65,33 +78,61 @@ class ToolList(Struct, frozen=True):
 
 
 async def index(request: ApiRequest) -> None:
-    """Every tool."""
-    request.query()
-    await request.answer(200, ToolList([tool_view(tool) for tool in request.gateway.engine.catalog]))
+    """Every tool; with `recent`, how the newest runs of each went."""
+    wants_recent = read_choice(request.query("recent").get("recent", ""), "recent", ("true", "false"))
+    tools = list(request.gateway.engine.catalog)
+    views = [tool_view(tool) for tool in tools]
+    if wants_recent == "true":
+        recent = await read_recent_runs(request.gateway, tools, request.only_caller)
+        views = [replace(view, recent=runs) for view, runs in zip(views, recent, strict=True)]
+    await request.answer(200, ToolList(views))
 
 
 async def show(request: ApiRequest) -> None:
     """One tool, and statistics of its runs."""
     request.query()
     tool = request.gateway.engine.catalog.get(request.names["name"])[1]
-    await request.answer(200, replace(tool_view(tool), stats=await read_stats(request.gateway, tool)))
+    await request.answer(
+        200, replace(tool_view(tool), stats=await read_stats(request.gateway, tool, request.only_caller))
+    )
 
 
-async def read_stats(gateway: GatewayState, tool: Tool) -> ToolStats:
+async def read_recent_runs(
+    gateway: GatewayState, tools: Sequence[Tool], caller: str = ""
+) -> list[RecentRuns]:
+    """The newest runs of each of these tools among the newest calls of the history; raises StoreError.
+
+    `caller`: whose calls alone are counted; empty for all.
+    """
+    runs: dict[tuple[str, str], list[CallRow]] = {}
+    query, left = CallQuery(state="finished", caller=caller, limit=PAGE_CALLS), RECENT_CALLS
+    while left > 0 and (page := await gateway.engine.journal.find(query)):
+        for row in page:
+            runs.setdefault((row.server, row.tool), []).append(row)
+        left -= len(page)
+        if len(page) < PAGE_CALLS:
+            break
+        query = replace(query, before=page[-1].opened)
+    found = [[row for name in _names(tool) for row in runs.get((tool.server, name), ())] for tool in tools]
+    return [_recent_runs(_newest(rows)) for rows in found]
+
+
+async def read_stats(gateway: GatewayState, tool: Tool, caller: str = "") -> ToolStats:
     """Statistics of a tool's newest runs, from the history; raises StoreError.
 
-    They are of its server and its own name there, under any name that it had here (U12).
+    They are of its server and its own name there, under any name that it had here (U12). `caller`: whose
+    calls alone are counted and shown; empty for all (S3).
     """
-    names = dict.fromkeys((tool.name, own_name(tool), tool.alias or tool.name))
-    queries = [CallQuery(tool=name, server=tool.server, limit=STATS_RUNS) for name in names]
+    whole = CallQuery(server=tool.server, caller=caller, limit=STATS_RUNS)
+    queries = [replace(whole, tool=name) for name in _names(tool)]
     found = [await gateway.engine.journal.find(replace(one, state="finished")) for one in queries]
-    rows = sorted(chain(*found), key=lambda row: row.opened, reverse=True)[:STATS_RUNS]
-    failures = sum(row.outcome in FAILED_OUTCOMES for row in rows)
-    took = sorted(duration for row in rows if (duration := _duration_s(row)) is not None)
-    p50, p95 = (round(quantile(took, part), 3) if took else None for part in (0.5, 0.95))
+    rows = _newest(chain(*found))
+    recent = _recent_runs(rows)
     calls = [await find_calls(gateway, replace(one, limit=LAST_CALLS)) for one in queries]
     last = sorted(chain(*calls), key=lambda call: call.opened, reverse=True)[:LAST_CALLS]
-    return ToolStats(len(rows), failures, p50, p95, histogram(took), last)
+    return ToolStats(
+        recent.runs, recent.failures, recent.p50_s, recent.p95_s, histogram(_durations_s(rows)), last
+    )
 
 
 def histogram(took: Sequence[float]) -> list[tuple[float, float, int]]:
@@ -128,6 +169,28 @@ def _marks_around(marks: list[float], low: float, high: float) -> list[float]:
     """From the last mark that is not over `low` to the first that is over `high`."""
     first = max((at for at, mark in enumerate(marks) if mark <= low), default=0)
     return marks[first : 1 + min(at for at, mark in enumerate(marks) if mark > high)]
+
+
+def _names(tool: Tool) -> Iterable[str]:
+    """The names under which calls of a tool stand in the history."""
+    return dict.fromkeys((tool.name, own_name(tool), tool.alias or tool.name))
+
+
+def _newest(rows: Iterable[CallRow]) -> list[CallRow]:
+    return sorted(rows, key=lambda row: row.opened, reverse=True)[:STATS_RUNS]
+
+
+def _recent_runs(rows: Sequence[CallRow]) -> RecentRuns:
+    """These runs, newest first, in short."""
+    took = _durations_s(rows)
+    p50, p95 = (round(quantile(took, part), 3) if took else None for part in (0.5, 0.95))
+    failures = sum(row.outcome in FAILED_OUTCOMES for row in rows)
+    return RecentRuns(len(rows), failures, p50, p95, rows[0].opened if rows else None)
+
+
+def _durations_s(rows: Sequence[CallRow]) -> list[float]:
+    """How long the successful ones of these runs took, shortest first."""
+    return sorted(duration for row in rows if (duration := _duration_s(row)) is not None)
 
 
 def _duration_s(row: CallRow) -> float | None:
