@@ -177,6 +177,22 @@ type TabView = { key: string; title: string; url: string; state: string; why: st
 type PluginView = { name: string; state: string; why: string; start: string; [more: string]: Json };
 
 // Types of the console itself.
+
+/** The two clocks of a call as they stand at one instant. */
+type ClockReading = {
+  silent_s: number;
+  idle_s: number | null;
+  silence_left: number; // 0 to 1
+  is_silence_last: boolean; // the last quarter
+  used_s: number;
+  ceiling_s: number | null;
+  used: number; // 0 to 1
+  is_ceiling_last: boolean; // the last tenth
+  ceiling_left_s: number | null;
+  frozen: string; // why both stand still: asked, below, queued, cancelling, ended; empty while they run
+  answer_left_s: number | null;
+};
+
 type Fact = { type: string; at: number; [field: string]: Json };
 type Asked = { id: string; key: string; kind: string; message: string; below?: string; at: number };
 

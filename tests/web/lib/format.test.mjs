@@ -3,14 +3,20 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { statusLabel, statusOf } from "../../../src/afoot/web/components/status.js";
 import {
+  formatBytes,
+  formatCount,
   formatDuration,
   formatElapsed,
+  formatEstimate,
   formatEta,
   formatNumber,
   formatProgress,
   formatRate,
   progressFraction,
   safeText,
+  formatPercent,
+  formatSmallPercent,
+  formatSpan,
 } from "../../../src/afoot/web/lib/format.js";
 
 test("characters that are not seen, or steer what is, get visible marks", () => {
@@ -69,4 +75,25 @@ test("what a call does has one word, the most telling", () => {
   assert.equal(statusOf({ ...call, open: new Map([["q", {}]]) }), "waiting");
   assert.equal(statusOf({ ...call, state: "cancelling" }), "cancelling");
   assert.equal(statusLabel(statusOf({ ...call, state: "finished", outcome: "timed_out" })), "timed out");
+});
+
+test("V1: a span has tenths below ten seconds, and never jumps back where it changes its form", () => {
+  assert.deepEqual([-1, 0, 8.44, 9.94, 9.96, 42.9, 725, 3723].map(formatSpan), [
+    "0.0 s",
+    "0.0 s",
+    "8.4 s",
+    "9.9 s",
+    "0:10",
+    "0:42",
+    "12:05",
+    "1:02:03",
+  ]);
+});
+
+test("V1: figures are written in one way: estimates, per cent, counts, sizes", () => {
+  assert.deepEqual([formatEstimate(null), formatEstimate({ left_s: 84.2 }), formatEstimate({ left_s: 0.2 })], ["", "~1:24", "~0:01"]); // prettier-ignore
+  assert.deepEqual([0, 0.6, 0.999, 1].map(formatPercent), ["0 %", "60 %", "99 %", "100 %"]);
+  assert.deepEqual([0, 0.0178, 0.12, 1].map(formatSmallPercent), ["0 %", "1.8 %", "12 %", "100 %"]);
+  assert.deepEqual([12, 1234, 1234567].map(formatCount), ["12", "1,234", "1,234,567"]);
+  assert.deepEqual([812, 84_000, 1_234_000].map(formatBytes), ["812 bytes", "84 kB", "1.23 MB"]);
 });

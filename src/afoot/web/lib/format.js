@@ -72,6 +72,30 @@ export function formatElapsed(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
+/** A span of time in a column: 8.4 s below ten seconds, then 0:42, 12:05, 1:02:03. @param {number} seconds */
+export const formatSpan = (seconds) =>
+  seconds < 9.95 ? `${Math.max(0, seconds).toFixed(1)} s` : formatElapsed(Math.max(10, seconds));
+
+/** The time left, as one number: ~1:24; empty if unknown. @param {Eta | null | undefined} eta */
+export const formatEstimate = (eta) => (eta ? `~${formatElapsed(Math.max(1, Math.round(eta.left_s)))}` : "");
+
+/** A fraction as per cent: 60 %. @param {number} share from 0 to 1 */
+export const formatPercent = (share) => `${Math.floor(share * 100 + 1e-9)} %`;
+
+/** A small share with one decimal: 1.8 %, but 0 % and 12 %. @param {number} share from 0 to 1 */
+export const formatSmallPercent = (share) =>
+  `${share > 0 && share < 0.0995 ? (share * 100).toFixed(1) : Math.round(share * 100)} %`;
+
+/** A whole number with a comma for thousands: 1,234. @param {number} count */
+export const formatCount = (count) => String(Math.round(count)).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
+/** A size: 812 bytes, 84 kB, 1.2 MB. @param {number} bytes */
+export function formatBytes(bytes) {
+  if (bytes < 1000) return `${bytes} bytes`;
+  const power = Math.min(3, Math.floor(Math.log10(bytes) / 3));
+  return `${formatNumber(bytes / 1000 ** power)} ${["", "kB", "MB", "GB"][power]}`;
+}
+
 /** A duration: 35 ms, 4.2 s, 3 min, 2 h. @param {number} seconds */
 export function formatDuration(seconds) {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;

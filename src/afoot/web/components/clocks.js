@@ -1,0 +1,54 @@
+// silenceRing and ceilingLine: the two clocks of a call. Silence can begin again, so it is a ring; the ceiling only goes
+// one way, so it is a line with a wall. Both are dotted while they stand still.
+
+import { h, svg } from "../lib/dom.js";
+
+/**
+ * The ring of silence: full after a report, it empties clockwise; a pause sign while it stands still.
+ * @param {() => ClockReading | null} reading null: the call has no such clock now
+ */
+export function silenceRing(reading) {
+  const isShown = () => (reading()?.idle_s ?? null) !== null || reading()?.frozen;
+  // A whole per cent is finer than a ring of 16 px can show, and changes a hundred times at most.
+  const offset = () => Math.round((1 - (reading()?.silence_left ?? 1)) * -100);
+  return svg(
+    "svg",
+    {
+      class: "ring",
+      viewBox: "0 0 16 16",
+      "aria-hidden": "true",
+      "data-last": () => reading()?.is_silence_last && !reading()?.frozen,
+      "data-frozen": () => reading()?.frozen || null,
+      visibility: () => (isShown() ? null : "hidden"),
+    },
+    svg("circle", { class: "track", cx: 8, cy: 8, r: 6.5, pathLength: 100 }),
+    svg("circle", {
+      class: "arc",
+      cx: 8,
+      cy: 8,
+      r: 6.5,
+      pathLength: 100,
+      transform: "rotate(-90 8 8)",
+      "stroke-dashoffset": offset,
+    }),
+    svg("path", { class: "pause", d: "M6.6 5.8v4.4M9.4 5.8v4.4" }),
+  );
+}
+
+/**
+ * The line of the ceiling: it fills from the left, against a wall.
+ * @param {() => ClockReading | null} reading
+ */
+export function ceilingLine(reading) {
+  const used = () => ((reading()?.ceiling_s ?? null) === null ? null : (reading()?.used ?? 0));
+  return h(
+    "span.ceiling",
+    {
+      "aria-hidden": "true",
+      "data-last": () => reading()?.is_ceiling_last && !reading()?.frozen,
+      "data-frozen": () => reading()?.frozen || null,
+      "style.visibility": () => (used() === null ? "hidden" : null),
+    },
+    h("i", { "style.--used": () => (used() ?? 0).toFixed(3) }),
+  );
+}
