@@ -204,7 +204,7 @@ export const TO_BROWSER = Object.freeze([
  * @typedef {{ id: string, call: string, tool: string, key: string, kind: string, message: string, asked:
  * number, expires: number, schema?: unknown, params?: unknown, answer?: AnswerView, server?: string, caller?:
  * string, to?: string | null, arguments?: unknown, why?: string, choices?: Array<DecisionChoice>, source?:
- * string, changed?: ApprovalChanges | null, digest?: string }} QuestionView
+ * string, destructive?: boolean, changed?: ApprovalChanges | null, digest?: string }} QuestionView
  */
 /**
  * A tool's result.
@@ -257,7 +257,7 @@ export const TO_BROWSER = Object.freeze([
  * stalled?: boolean, detached?: boolean, task?: boolean, approved?: string, hindered?: Hindered | null,
  * rerun_of?: string | null, eta?: Eta | null, rate?: number | null, reported?: number | null, parent?: string
  * | null, children?: ChildCounts | null, trace?: string | null, cpu_s?: number, redacted?: Array<string>,
- * remote?: Array<ChildSummary>, source?: string }} CallView
+ * remote?: Array<ChildSummary>, source?: string, cancel_due?: number }} CallView
  */
 /**
  * A tab of the panel's own browser: its short key, the browser's id, whether tools can run there.
