@@ -90,14 +90,17 @@ def test_only_who_may_call_speaks_mcp(closed: Front, secrets: dict[str, str]) ->
 def test_who_may_not_watch_is_told_of_its_own_runs_alone(closed: Front, secrets: dict[str, str]) -> None:
     """S3: neither how many calls others made of a tool, nor which."""
     own = Api(closed)
-    own.ended(own.start("add", a=1, b=2))
     api = bearing(closed, secrets[C])
+    before = api.get("/api/tools/add").body["stats"]["runs"]  # of the tests before this one
+    not_mine = own.start("add", a=1, b=2)
+    own.ended(not_mine)
     mine = api.start("add", a=3, b=4)
     api.ended(mine)
     stats = api.get("/api/tools/add").body["stats"]
-    assert stats["runs"] == 1 and [one["id"] for one in stats["last"]] == [mine]
+    newest = [one["id"] for one in stats["last"]]
+    assert stats["runs"] == before + 1 and newest[0] == mine and not_mine not in newest
     [listed] = [one for one in api.get("/api/tools?recent=true").body["tools"] if one["name"] == "add"]
-    assert listed["recent"]["runs"] == 1
+    assert listed["recent"]["runs"] == before + 1
 
 
 def test_who_may_answer_but_not_watch_touches_only_its_own(closed: Front, secrets: dict[str, str]) -> None:
