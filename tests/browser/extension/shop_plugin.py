@@ -71,6 +71,9 @@ def write(folder: Path, version: str = "one") -> Path:
 
 
 def ready(chain: Chain, bench: Bench) -> bool:
-    """Whether the plugin runs in this tab."""
-    tabs = chain.api.get("/api/tabs").body["tabs"]
-    return any("plug" in str(tab.get("plugins")) for tab in tabs if tab["origin"] == bench.origin)
+    """Whether the plugin is in this tab, and its tools can run: before, they are `tab_not_ready`."""
+    found = chain.api.get("/api/tabs").body
+    can_run = any(plugin["state"] == "ready" for plugin in found["plugins"])
+    return can_run and any(
+        "plug" in str(tab["plugins"]) for tab in found["tabs"] if tab["origin"] == bench.origin
+    )
