@@ -30,7 +30,7 @@ from afoot.providers.browser import page_run, tabs
 from afoot.providers.browser import tool_list as choice
 from afoot.providers.functions.options import ToolOptions
 from afoot.serve.api.router import ROUTES
-from afoot.wire import extension, jsonrpc, mcp_2026, page
+from afoot.wire import browser_data, extension, jsonrpc, mcp_2026
 from afoot.wire.results import CallBudget, ErrorMeta, ParentCall, ProgressMeta
 from tests.docs.page import ROOT, prose, read, sections
 
@@ -140,7 +140,9 @@ def test_every_route_has_a_heading_with_its_query() -> None:
 def test_every_frame_of_the_link_has_a_heading_with_its_way_and_its_fields() -> None:
     """B1: what a browser and the gateway say to each other, and nothing else."""
     told = sections("docs/reference/link.md", 3)
-    values = {name: kind for name, kind in vars(page).items() if _is_struct(kind, page.__name__)}
+    values = {
+        name: kind for name, kind in vars(browser_data).items() if _is_struct(kind, browser_data.__name__)
+    }
     assert set(told) == {*extension.FROM_BROWSER, *extension.TO_BROWSER, *values}
     for method in {*extension.FROM_BROWSER, *extension.TO_BROWSER}:
         kinds = {ways: kind[method] for ways, kind in _ways().items() if method in kind}

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec import Raw
 
-from afoot.core.encoding import fact_bytes
+from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Entry, Finished, Logged, Reported
 from afoot.core.ports import Report, Run
 from afoot.engine import live_call, recorder

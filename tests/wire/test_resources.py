@@ -11,7 +11,7 @@ from afoot.wire import resources
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.jsonrpc import read as read_message
 from afoot.wire.results import Capabilities
-from afoot.wire.sealed import (
+from afoot.wire.sealed_state import (
     LookupState,
     RequestState,
     check_binding,

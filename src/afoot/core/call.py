@@ -40,7 +40,7 @@ APPROVAL = "afoot_approval"  # the key of the question whether a call may start
 INSTEAD = "afoot_instead"  # the key of the question what to do in place of a call that was rejected
 GATEWAY_DIED = "the gateway died"  # why an attempt was followed by another, in `Started.why`
 MAX_REMOTE = 1000  # calls below a call at a gateway behind this one that are known
-STEP = 1e-6  # small enough that a day of messages does not use up the tool's next whole number
+STEP = 1e-6  # by which progress rises where the tool names no number; a day of messages adds less than 1
 
 
 class State(StrEnum):
@@ -121,7 +121,7 @@ class Call(Struct, eq=False):
     amended: Amended | None = None
     redefined: Redefined | None = None  # what its tool is now, if that has changed
     outdated: int = 0  # how many of its questions, the first ones, were asked before that
-    was_harmless: bool = True  # whether all that has run before that changes nothing
+    was_harmless: bool = True  # whether each definition that has run so far is trusted and read-only
     handed_over: HandedOver | None = None  # how its caller finds it again, if a request ended before it
     hindered: Hindered | None = None  # what slows or stops it now
     cancel: CancelRequested | None = None

@@ -18,7 +18,7 @@ from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings
 from afoot.config.tables import QuotaSettings
 from afoot.core.call import GATEWAY_DIED, Call, State, evolve, note, note_cpu
-from afoot.core.encoding import result_bytes
+from afoot.core.fact_size import result_bytes
 from afoot.core.facts import (
     NOTHING,
     Admitted,

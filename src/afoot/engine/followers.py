@@ -11,7 +11,7 @@ from typing import Self
 from msgspec import Struct
 
 from afoot.core.call import precedes
-from afoot.core.encoding import fact_bytes
+from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Entry, Fact, Reading, Reported
 from afoot.core.ports import Clock
 from afoot.engine.live_call import BACKLOG, LiveCall

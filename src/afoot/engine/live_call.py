@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Raw, Struct, field
 
 from afoot.core.call import Call, is_advance, without_results
-from afoot.core.encoding import fact_bytes
+from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import (
     NOTHING,
     Answer,

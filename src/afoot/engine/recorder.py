@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Set
 from msgspec.structs import replace
 
 from afoot.core.call import is_advance
-from afoot.core.encoding import fact_bytes, without_content
+from afoot.core.fact_size import fact_bytes, without_content
 from afoot.core.facts import Entry, Finished, Reading, Released, Reported, Sample
 from afoot.core.ports import Batch, CallRow, Journal
 from afoot.engine.live_call import LiveCall

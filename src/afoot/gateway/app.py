@@ -27,6 +27,7 @@ from afoot.config.settings import Settings, home
 from afoot.engine.recovery import recover
 from afoot.errors import CallerError
 from afoot.gateway import Gateway, Target
+from afoot.gateway.log_redaction import redact_logs
 from afoot.gateway.malloc import return_memory_early
 from afoot.gateway.reload import ConfigSource, follow_config, follow_tools
 from afoot.providers.browser.extension import ExtensionLinks
@@ -85,8 +86,9 @@ def run(plan: ServePlan, started: Started) -> None:
 def _run_to_end(runner: asyncio.Runner, serving: "asyncio.Task[None]") -> None:
     """Run the loop until the gateway has ended, whatever tasks of tools throw out of it.
 
-    A task that ends with SystemExit or KeyboardInterrupt stops its loop. Those that a tool starts belong to
-    its call, which is told. Our own are the end of `serving`, or follow a cancel of it (Ctrl-C at the start).
+    A task that ends with SystemExit or KeyboardInterrupt stops its loop. If a tool has started the task, its
+    call is told and the loop goes on. If the task is `serving`, or was cancelled by Ctrl-C at the start, the
+    gateway ends.
     """
     while not serving.done():
         try:
@@ -447,35 +449,3 @@ def _log_thread_crash(crash: threading.ExceptHookArgs) -> None:
     if crash.exc_type is not SystemExit and crash.exc_value is not None:
         name = "" if crash.thread is None else crash.thread.name
         log.error("thread %s crashed", name, exc_info=crash.exc_value)
-
-
-def redact_logs(clean: Callable[[str], str]) -> None:
-    """Let every handler of the root log clean what it writes, by this function from now on."""
-    for handler in logging.getLogger().handlers:
-        found = [one for one in handler.filters if isinstance(one, RedactingFilter)]
-        for one in found:
-            one.clean = clean
-        if not found:
-            handler.addFilter(RedactingFilter(clean))
-
-
-class RedactingFilter(logging.Filter):
-    """Takes the secrets out of every line of the log, and out of the traces below it."""
-
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        super().__init__()
-        self.clean = clean
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """The record, cleaned; all pass."""
-        try:
-            text = record.getMessage()
-        except Exception:  # a wrong format is told by the handler itself
-            return True
-        record.msg = self.clean(text)
-        record.args = ()
-        if record.exc_info and not record.exc_text:
-            record.exc_text = logging.Formatter().formatException(record.exc_info)
-        if record.exc_text:
-            record.exc_text = self.clean(record.exc_text)
-        return True

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 from pydantic_core import to_json
 
-from afoot.core.encoding import encode_sized
+from afoot.core.large_json import encode_sized
 from afoot.errors import ToolError
 
 UNSET: Final = object()  # no structured form was given; None would be a value

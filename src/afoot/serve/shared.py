@@ -26,8 +26,8 @@ from afoot.serve.access.tokens import TokenChecks
 from afoot.serve.callers import Callers
 from afoot.serve.own_offers import OwnOffers
 from afoot.serve.resources import ChangeListener, ResourceCatalog, ServerResources
-from afoot.serve.unread import UnreadResults
-from afoot.wire import mcp_2026, sealed
+from afoot.serve.unread_results import UnreadResults
+from afoot.wire import mcp_2026, sealed_state
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Fault
 from afoot.wire.mcp_2026 import missing_capability
 from afoot.wire.passthrough import declared_extensions
@@ -213,7 +213,7 @@ class GatewayState(Struct):
         """How the caller finds its call again; None if it did not ask to. Raises Fault."""
         if not tool_call.key:
             return Claim(task=True) if tool_call.task else None
-        mac = sealed.arguments_mac(self.key, caller, tool_call.key, bytes(tool_call.arguments))
+        mac = sealed_state.arguments_mac(self.key, caller, tool_call.key, bytes(tool_call.arguments))
         return Claim(tool_call.key, tool_call.task, mac)
 
     def check_lookup_scopes(self, lookup: Lookup, origin: CallOrigin) -> None:
@@ -256,10 +256,11 @@ class GatewayState(Struct):
 
     async def find_retried_call(
         self, tool_call: ToolCall, caller: str
-    ) -> tuple[LiveCall, sealed.RequestState]:
+    ) -> tuple[LiveCall, sealed_state.RequestState]:
         """The call that a retry belongs to, and what its request state says; raises Fault."""
-        state = sealed.unseal_request_state(tool_call.state or "", self.key, self.engine.clock.now())
-        sealed.check_binding(state, caller, sealed.request_digest(tool_call.name, bytes(tool_call.arguments)))
+        state = sealed_state.unseal_request_state(tool_call.state or "", self.key, self.engine.clock.now())
+        digest = sealed_state.request_digest(tool_call.name, bytes(tool_call.arguments))
+        sealed_state.check_binding(state, caller, digest)
         try:
             return await self.own_call(state.call, caller), state
         except UnknownName:
@@ -270,9 +271,9 @@ class GatewayState(Struct):
         call, limits = live.call, live.call.opened.limits
         now = self.engine.clock.now()
         expires = now + limits.answer_s + limits.ceiling_s
-        digest = sealed.request_digest(tool_call.name, bytes(tool_call.arguments))
-        state = sealed.RequestState(call.id, number, caller, digest, expires, len(call.questions), now)
-        return sealed.seal(state, self.key)
+        digest = sealed_state.request_digest(tool_call.name, bytes(tool_call.arguments))
+        state = sealed_state.RequestState(call.id, number, caller, digest, expires, len(call.questions), now)
+        return sealed_state.seal(state, self.key)
 
     def _check_param_headers(self, tool_call: ToolCall, headers: Mapping[str, str]) -> None:
         """Check that headers which mirror arguments say the same; raises Fault."""

@@ -20,8 +20,9 @@ from typing import Literal, Self, TypeVar
 from msgspec import DecodeError, json
 from msgspec.structs import astuple, replace
 
-from afoot.core.encoding import encode_sized, fact_bytes
+from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Entry, Finished, Sample
+from afoot.core.large_json import encode_sized
 from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
 from afoot.store import codec, search

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from afoot.core.facts import NOTHING
-from afoot.wire.page import (
+from afoot.wire.browser_data import (
     PageContext,
     PageError,
     PageReport,

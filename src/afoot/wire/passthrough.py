@@ -9,8 +9,8 @@ from collections.abc import Mapping, Set
 import msgspec
 from msgspec import Raw, Struct, field
 
-from afoot.core.encoding import encode_sized
 from afoot.core.facts import NOTHING
+from afoot.core.large_json import encode_sized
 
 PROTOCOL_PREFIX = "io.modelcontextprotocol/"
 CAPABILITIES_KEY = PROTOCOL_PREFIX + "clientCapabilities"

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from afoot.core.call import Call
-from afoot.core.encoding import encode_sized, result_bytes
+from afoot.core.fact_size import result_bytes
 from afoot.core.facts import Failure, Finished, Result
+from afoot.core.large_json import encode_sized
 from afoot.errors import UnknownName
-from afoot.wire import sealed
+from afoot.wire import sealed_state
 from afoot.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -69,7 +70,7 @@ class Lookup(Struct):
 
     def digest(self) -> str:
         """The digest to which the state of a round is bound."""
-        return sealed.request_digest(self.method, encode(self.params))
+        return sealed_state.request_digest(self.method, encode(self.params))
 
     def server_params(self, subject: str, answers: JsonObject, state: str | None) -> JsonObject:
         """The params for a server: with the name that it knows, and the answers and state of its round."""

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field, json
 from msgspec.structs import replace
 
 from afoot.core.call import Call, ProgressSeries
-from afoot.core.encoding import encode_sized, result_bytes
+from afoot.core.fact_size import result_bytes
 from afoot.core.facts import (
     NOTHING,
     Answer,
@@ -24,6 +24,7 @@ from afoot.core.facts import (
     Result,
     Trace,
 )
+from afoot.core.large_json import encode_sized
 from afoot.core.notices import answer_place, format_share, waiting_on
 from afoot.wire import passthrough
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault, Id

@@ -10,8 +10,9 @@ from functools import lru_cache
 from msgspec import Raw, Struct, field, json
 
 from afoot.core.call import Call, State
-from afoot.core.encoding import encode_sized, fact_bytes
+from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Finished, Question
+from afoot.core.large_json import encode_sized
 from afoot.core.notices import notice, waiting_on
 from afoot.wire import mcp_2026, results
 from afoot.wire.jsonrpc import (

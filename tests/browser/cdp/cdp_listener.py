@@ -9,7 +9,7 @@ from afoot.providers.browser.cdp.carrier import CdpBrowser
 from afoot.providers.browser.cdp.connection import parse_address
 from afoot.providers.browser.contexts import Carrier
 from afoot.wire import extension
-from afoot.wire.page import PageContext, PageTool, PluginBundle, Tab
+from afoot.wire.browser_data import PageContext, PageTool, PluginBundle, Tab
 from tests.browser.chromium import Chromium
 from tests.browser.page import Page
 

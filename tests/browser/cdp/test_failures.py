@@ -15,6 +15,7 @@ from afoot.errors import CallerError
 from afoot.providers.browser.cdp.carrier import CdpBrowser, make_cdp_browser
 from afoot.providers.browser.chromium import Chromium
 from afoot.providers.browser.contexts import Carrier
+from afoot.wire.browser_data import PluginBundle
 from afoot.wire.extension import (
     FromBrowser,
     LinkHello,
@@ -24,7 +25,6 @@ from afoot.wire.extension import (
     PluginSync,
     TabList,
 )
-from afoot.wire.page import PluginBundle
 from tests.providers.fake_run import until
 
 PAGE = {"targetId": "T1", "type": "page", "title": "Shop", "url": "http://shop.example/"}

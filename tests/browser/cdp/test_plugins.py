@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 
 from afoot.wire import extension
-from afoot.wire.page import PluginBundle
+from afoot.wire.browser_data import PluginBundle
 from tests.browser.cdp.cdp_listener import Ear, listening, opened
 from tests.browser.chromium import Chromium
 from tests.browser.site import Site

@@ -14,7 +14,7 @@ from msgspec import Raw
 from afoot.providers.browser.cdp.carrier import CdpBrowser
 from afoot.providers.browser.plugin import load_plugin
 from afoot.wire import extension
-from afoot.wire.page import PageContext, PluginBundle
+from afoot.wire.browser_data import PageContext, PluginBundle
 from tests.browser.cdp.cdp_listener import Ear, opened
 from tests.browser.chromium import Chromium
 from tests.browser.page import Page

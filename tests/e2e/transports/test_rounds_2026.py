@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from afoot.wire import sealed
+from afoot.wire import sealed_state
 from tests.e2e.gateway import Gateway
 from tests.e2e.raw_client import Http, Message, call, events, frames, last
 
@@ -119,21 +119,21 @@ def test_a_state_that_is_not_right_is_refused(gateway: Gateway, fresh: Callable[
     with Http(gateway.url) as http:
         state = opened(http, "ask_name", tag)["requestState"]
         key = bytes.fromhex((gateway.folder / "home" / "key").read_text())
-        mark = sealed.unseal_request_state(state, key, 0.0)
+        mark = sealed_state.unseal_request_state(state, key, 0.0)
         wrong = {
             "tampered": (state + "-TAMPERED", "ask_name", tag),
             "a letter": (state[:30] + ("A" if state[30] != "A" else "B") + state[31:], "ask_name", tag),
             "a stranger": (state + "!!!!", "ask_name", tag),
             "no state": ("", "ask_name", tag),
             "no base64": ("é", "ask_name", tag),
-            "foreign": (sealed.seal(mark, b"another gateway's key"), "ask_name", tag),
-            "expired": (sealed.seal(replace(mark, expires=1.0), key), "ask_name", tag),
+            "foreign": (sealed_state.seal(mark, b"another gateway's key"), "ask_name", tag),
+            "expired": (sealed_state.seal(replace(mark, expires=1.0), key), "ask_name", tag),
             "another caller": (
-                sealed.seal(replace(mark, caller="session:x"), key),
+                sealed_state.seal(replace(mark, caller="session:x"), key),
                 "ask_name",
                 tag,
             ),
-            "unknown call": (sealed.seal(replace(mark, call="0" * 32), key), "ask_name", tag),
+            "unknown call": (sealed_state.seal(replace(mark, call="0" * 32), key), "ask_name", tag),
             "another tool": (state, "ask_then_linger", tag),
             "other arguments": (state, "ask_name", tag + "x"),
         }

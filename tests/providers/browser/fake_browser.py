@@ -18,6 +18,7 @@ from afoot.engine.live_call import LiveCall
 from afoot.providers.browser.plugin import Plugin
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.store.memory import MemoryJournal
+from afoot.wire.browser_data import PageContext, PageReport, PageTool, RunPosition, Tab
 from afoot.wire.extension import (
     LinkHello,
     LinkWelcome,
@@ -29,7 +30,6 @@ from afoot.wire.extension import (
     TabList,
     ToBrowser,
 )
-from afoot.wire.page import PageContext, PageReport, PageTool, RunPosition, Tab
 
 SHOP = "https://shop.example"
 AUTO = EffectiveSettings({"browser/*": ToolSettings(approval="auto")})

@@ -5,6 +5,7 @@ from msgspec import Raw, json
 
 from afoot.core.facts import Hindered, Limits, Logged, Reported
 from afoot.testing import advance
+from afoot.wire.browser_data import PageError, PageReport, Tab
 from afoot.wire.extension import (
     PageContextReady,
     PageContextState,
@@ -15,7 +16,6 @@ from afoot.wire.extension import (
     RunResultAck,
     RunWaiting,
 )
-from afoot.wire.page import PageError, PageReport, Tab
 from tests.engine.fake_engine import facts, over
 from tests.providers.browser.fake_browser import SHOP, message, page_tool, pause, room, scene, text
 

@@ -9,6 +9,7 @@ from afoot.core.facts import Finished
 from afoot.engine.catalog import EffectiveSettings
 from afoot.engine.live_call import LiveCall
 from afoot.testing import advance
+from afoot.wire.browser_data import PageReport, RunPosition
 from afoot.wire.extension import (
     PageContextGone,
     PageContextOpened,
@@ -18,7 +19,6 @@ from afoot.wire.extension import (
     RunProgress,
     RunResult,
 )
-from afoot.wire.page import PageReport, RunPosition
 from tests.engine.fake_engine import took
 from tests.providers.browser.fake_browser import (
     SHOP,

@@ -3,6 +3,7 @@
 import pytest
 
 from afoot.engine.live_call import LiveCall
+from afoot.wire.browser_data import PageReport
 from afoot.wire.extension import (
     FromBrowser,
     PageContextGone,
@@ -14,7 +15,6 @@ from afoot.wire.extension import (
     RunResultAck,
     RunWaiting,
 )
-from afoot.wire.page import PageReport
 from tests.providers.browser.fake_browser import Puppet, Scene, page_tool, room, scene, text
 
 HAS_FAKE_CLOCK = True

@@ -14,7 +14,7 @@ import pytest
 from afoot.errors import CallerError, ToolError
 from afoot.providers.browser.plugin import EXTENSION, ManifestTool, PluginManifest, load_plugin
 from afoot.providers.browser.plugins import Plugins
-from afoot.wire.page import PageTool
+from afoot.wire.browser_data import PageTool
 from tests.docs.page import sections
 
 ROOT = Path(__file__).parents[3]

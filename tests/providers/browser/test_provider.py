@@ -9,6 +9,7 @@ from afoot.core.facts import Limits
 from afoot.core.ports import Tool
 from afoot.engine.catalog import EffectiveSettings
 from afoot.errors import AlreadyAnswered, Refused
+from afoot.wire.browser_data import PageTool
 from afoot.wire.extension import (
     PageContextGone,
     PageContextOpened,
@@ -17,7 +18,6 @@ from afoot.wire.extension import (
     PluginSync,
     RunDispatch,
 )
-from afoot.wire.page import PageTool
 from tests.engine.approval.reviewers import asked, says
 from tests.providers.browser.fake_browser import (
     SHOP,

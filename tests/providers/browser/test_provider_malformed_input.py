@@ -13,8 +13,8 @@ from afoot.engine.catalog import EffectiveSettings
 from afoot.errors import CallerError
 from afoot.providers.browser import extension_files
 from afoot.providers.browser.plugins import Plugins
+from afoot.wire.browser_data import PageReport, PageTool
 from afoot.wire.extension import LinkHello, RunProgress, RunResult, read_frame
-from afoot.wire.page import PageReport, PageTool
 from tests.providers.browser.fake_browser import message, page_tool, plugin, scene, text
 
 HAS_FAKE_CLOCK = True

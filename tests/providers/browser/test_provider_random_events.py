@@ -10,6 +10,7 @@ from afoot.core.facts import Reading
 from afoot.engine.live_call import LiveCall
 from afoot.errors import CallerError
 from afoot.testing import run
+from afoot.wire.browser_data import PageReport, RunPosition
 from afoot.wire.extension import (
     PageContextGone,
     PageContextOpened,
@@ -19,7 +20,6 @@ from afoot.wire.extension import (
     RunResult,
     RunWaiting,
 )
-from afoot.wire.page import PageReport, RunPosition
 from tests.engine.fake_engine import over
 from tests.providers.browser.fake_browser import Scene, page_tool, pause, room, scene
 

@@ -10,8 +10,8 @@ from afoot.core.facts import Limits
 from afoot.engine.catalog import EffectiveSettings
 from afoot.errors import ToolError, UnknownName
 from afoot.providers.browser.provider import BrowserProvider
+from afoot.wire.browser_data import Tab
 from afoot.wire.extension import PageContextTools, TabList, TabReload
-from afoot.wire.page import Tab
 from tests.providers.browser.fake_browser import SHOP, Puppet, Scene, page_tool, pause, plugin, scene, text
 
 HAS_FAKE_CLOCK = True

@@ -9,8 +9,8 @@ from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.api.router import ApiApp
 from afoot.serve.mcp.asgi import Scope
 from afoot.serve.shared import GatewayState
+from afoot.wire.browser_data import Tab
 from afoot.wire.extension import PageContextGone, TabReload
-from afoot.wire.page import Tab
 from tests.providers.browser.fake_browser import SHOP, Scene, page_tool, scene
 from tests.serve.fake_gateway import TOKEN, faked
 from tests.serve.raw_transports import HOST, Exchange, Web, modern

@@ -9,7 +9,7 @@ from msgspec import json
 
 from afoot.core.ports import CallQuery, Run
 from afoot.engine.engine import Engine
-from afoot.wire.page import PageReport
+from afoot.wire.browser_data import PageReport
 from tests.e2e.raw_client import Http, call
 from tests.providers.browser.fake_browser import page_tool, scene
 from tests.serve.api_client import Api

@@ -47,7 +47,7 @@ def demo(
     json: Annotated[bool, Parameter(help="print one line of JSON with address and token")] = False,
 ) -> int:
     """Start a gateway with six example tools, and call them."""
-    from afoot.cli.terminal.unread_output import log_to_stderr
+    from afoot.cli.terminal.log_output import log_to_stderr
     from afoot.config import state_folder
     from afoot.config.settings import Settings
     from afoot.gateway import app

@@ -182,9 +182,10 @@ def _sample_value(schema: dict[str, Any]) -> str:
 
 
 def _log_to_stderr() -> None:
-    from afoot.cli.terminal.unread_output import log_to_stderr, unread
+    from afoot.cli.terminal.log_output import log_to_stderr
+    from afoot.cli.terminal.nonblocking_output import nonblocking
 
-    sys.stdout, sys.stderr = unread(sys.stdout), unread(sys.stderr)
+    sys.stdout, sys.stderr = nonblocking(sys.stdout), nonblocking(sys.stderr)
     log_to_stderr(sys.stderr, logging.WARNING)
     logging.getLogger("afoot").setLevel(logging.INFO)
     for chatty in ("httpx2", "mcp"):  # they log a line for each request, with addresses

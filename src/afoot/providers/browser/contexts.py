@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from afoot.errors import RunnerDied
 from afoot.providers.browser.tools import ToolDraft
+from afoot.wire.browser_data import PageContext, PageTool, Tab
 from afoot.wire.extension import (
     FromBrowser,
     LinkHello,
@@ -22,7 +23,6 @@ from afoot.wire.extension import (
     RunWaiting,
     ToBrowser,
 )
-from afoot.wire.page import PageContext, PageTool, Tab
 
 RunFrame = RunProgress | RunWaiting | RunLog | RunResult
 

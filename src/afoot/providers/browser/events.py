@@ -16,6 +16,7 @@ from afoot.errors import RunnerDied
 from afoot.providers.browser.contexts import Carrier, OpenContext, Profile, Profiles, RunFrame
 from afoot.providers.browser.page_run import context_gone_error, link_lost_error, unknown_run_error
 from afoot.providers.browser.tools import is_plugin_context
+from afoot.wire.browser_data import PageContext, PluginBundle, RunPosition
 from afoot.wire.extension import (
     FromBrowser,
     LinkHello,
@@ -33,7 +34,6 @@ from afoot.wire.extension import (
     RunWaiting,
     TabList,
 )
-from afoot.wire.page import PageContext, PluginBundle, RunPosition
 
 MAX_TOOLS = 1000  # tools of one page context that are looked at
 MAX_ENDED_RUNS = 1000  # ended runs that are remembered

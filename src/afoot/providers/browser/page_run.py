@@ -21,6 +21,7 @@ from afoot.providers.arguments import fits_schema
 from afoot.providers.browser.contexts import OpenContext, RunFrame
 from afoot.providers.browser.tools import ToolDraft
 from afoot.providers.content import clean_line, clean_text, finite_number, text_content, without_surrogates
+from afoot.wire.browser_data import PageError, PageReport
 from afoot.wire.extension import (
     RunCancel,
     RunDispatch,
@@ -30,7 +31,6 @@ from afoot.wire.extension import (
     RunWaiting,
     write_frame,
 )
-from afoot.wire.page import PageError, PageReport
 
 LINK_LOST = "link_lost"
 URL_LIMIT = 500  # characters

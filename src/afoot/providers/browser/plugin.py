@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from afoot.config import state_folder
 from afoot.core.facts import NOTHING
 from afoot.errors import CallerError
-from afoot.wire.page import PageTool, PluginBundle
+from afoot.wire.browser_data import PageTool, PluginBundle
 
 MANIFEST = "plugin.json"
 FILE_BYTES = 1_000_000

@@ -35,8 +35,8 @@ from afoot.providers.browser.tools import (
     read_names,
     write_names,
 )
+from afoot.wire.browser_data import PageTool
 from afoot.wire.extension import COMING_BACK, FromBrowser, LinkHello, LinkWelcome, PluginSync, TabReload
-from afoot.wire.page import PageTool
 
 NAMES_DELAY_S = 1.0  # changes of names are collected for this time before they are written
 WAITING = "waiting for the browser"

@@ -17,7 +17,7 @@ from afoot.providers.browser.plugin import Plugin
 from afoot.providers.browser.tool_list import USER_SCRIPTS_HINT
 from afoot.providers.browser.tools import TOP_FRAME, is_plugin_context
 from afoot.providers.content import clean_line, text_content
-from afoot.wire.page import Tab
+from afoot.wire.browser_data import Tab
 
 TABS_TOOL = "afoot_tabs"
 TEXT_LIMIT = 200

@@ -24,7 +24,7 @@ from afoot.errors import CallerError, ToolError
 from afoot.providers.arguments import check_arguments
 from afoot.providers.browser.plugin import Plugin
 from afoot.providers.content import clean_line, clean_text, is_deeper
-from afoot.wire.page import PageContext, PageTool
+from afoot.wire.browser_data import PageContext, PageTool
 
 log = logging.getLogger("afoot.browser")
 

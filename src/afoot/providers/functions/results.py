@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError
 
-from afoot.core.encoding import encode_sized
 from afoot.core.facts import Result
+from afoot.core.large_json import encode_sized
 from afoot.errors import ToolError
 from afoot.providers.content import (
     UNSET,

@@ -19,8 +19,8 @@ from msgspec import Raw
 from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
-from afoot.core.encoding import encode_sized
 from afoot.core.facts import Result
+from afoot.core.large_json import encode_sized
 from afoot.core.names import titled
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import BadTool, ToolError, UnknownName

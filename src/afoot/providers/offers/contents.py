@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from afoot.core.encoding import encode_sized
 from afoot.core.facts import Result
+from afoot.core.large_json import encode_sized
 from afoot.errors import ToolError
 from afoot.providers.content import Content, json_of, json_string, without_surrogates
 

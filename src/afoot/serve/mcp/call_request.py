@@ -14,7 +14,7 @@ from typing import Protocol, Self
 from msgspec import UNSET, Raw
 
 from afoot.core.call import ProgressSeries
-from afoot.core.encoding import fact_bytes
+from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import (
     NOTHING,
     Answered,
@@ -46,7 +46,7 @@ from afoot.serve.mcp import handles, tasks
 from afoot.serve.mcp.idempotency import abandoned_twin, call_of_key
 from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream, record_request
 from afoot.serve.shared import GatewayState
-from afoot.serve.unread import LARGE_RESULT_BYTES
+from afoot.serve.unread_results import LARGE_RESULT_BYTES
 from afoot.wire import handles as wire_handles
 from afoot.wire import resources as wire_resources
 from afoot.wire import results

@@ -31,7 +31,7 @@ from afoot.wire import framing, mcp_2025, resources, results
 from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Envelope, Fault, Id
 from afoot.wire.resources import LOOKUPS, Lookup
 from afoot.wire.results import Capabilities
-from afoot.wire.sealed import ResumePosition, SessionTicket
+from afoot.wire.sealed_state import ResumePosition, SessionTicket
 from afoot.wire.tasks import CAPABILITY, METHODS_2025
 
 SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")

@@ -17,7 +17,7 @@ from afoot.serve.callers import is_detached, known_requests
 from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.results import ErrorMeta, ToolCall
-from afoot.wire.sealed import arguments_mac, request_digest
+from afoot.wire.sealed_state import arguments_mac, request_digest
 
 RETRY_S = 5.0  # after which a caller may come again when the history cannot be read
 

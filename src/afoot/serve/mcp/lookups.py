@@ -19,7 +19,7 @@ from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
 from afoot.serve.resources import ServerResources
 from afoot.serve.shared import GatewayState
 from afoot.wire import resources as wire
-from afoot.wire import results, sealed
+from afoot.wire import results, sealed_state
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Envelope, Fault, Id
 from afoot.wire.mcp_2026 import MISSING_CAPABILITY, PlainParams
 from afoot.wire.resources import JsonObject, Lookup
@@ -84,10 +84,11 @@ async def answer_lookup_2026(gateway: GatewayState, lookup: Lookup) -> bytes:
         raise Fault(MISSING_CAPABILITY, text, data={"requiredCapabilities": lacking})
     inner = result.get("requestState")
     expires = gateway.engine.clock.now() + gateway.settings.answer_s + gateway.settings.ceiling_s
-    state = sealed.LookupState(
+    state = sealed_state.LookupState(
         server.name, inner if isinstance(inner, str) else None, lookup.caller, lookup.digest(), expires
     )
-    return wire.lookup_round_2026(lookup, gateway.info, result, sealed.seal_lookup_state(state, gateway.key))
+    sealed = sealed_state.seal_lookup_state(state, gateway.key)
+    return wire.lookup_round_2026(lookup, gateway.info, result, sealed)
 
 
 async def answer_lookup_2025(gateway: GatewayState, lookup: Lookup, ask: Ask) -> bytes:
@@ -218,8 +219,8 @@ def _raise_closing(gateway: GatewayState) -> bytes:
 
 def _unseal(gateway: GatewayState, lookup: Lookup) -> tuple[list[tuple[ServerResources, str]], str | None]:
     """The server that a retry goes to, with the name it has for it, and its own state; raises Fault."""
-    state = sealed.unseal_lookup_state(lookup.state or "", gateway.key, gateway.engine.clock.now())
-    sealed.check_binding(state, lookup.caller, lookup.digest())
+    state = sealed_state.unseal_lookup_state(lookup.state or "", gateway.key, gateway.engine.clock.now())
+    sealed_state.check_binding(state, lookup.caller, lookup.digest())
     server = gateway.resource_catalog.get(state.server)
     if server is None:
         raise Fault(INVALID_PARAMS, f"params.requestState: server {state.server} is not there any more")

@@ -26,7 +26,7 @@ from afoot.serve.shared import GatewayState
 from afoot.wire import jsonrpc, mcp_2025
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault
 from afoot.wire.results import ErrorMeta, ToolCall
-from afoot.wire.sealed import (
+from afoot.wire.sealed_state import (
     ResumePosition,
     SessionTicket,
     read_resume_position,

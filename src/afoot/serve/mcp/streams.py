@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import UNSET, Raw, json
 
 from afoot.core.ports import CallOrigin, MessageLog
-from afoot.serve.unread import LARGE_RESULT_BYTES, UnreadResults
+from afoot.serve.unread_results import LARGE_RESULT_BYTES, UnreadResults
 from afoot.wire.jsonrpc import Envelope
 from afoot.wire.results import ToolCall
 

@@ -12,9 +12,9 @@ from afoot.config.tables import AccessSettings
 from afoot.serve.access.jwt import JwtIssuer
 from afoot.serve.access.principal import Denied
 from afoot.serve.mcp import tasks_2025
-from afoot.wire import proof, sealed
+from afoot.wire import proof, sealed_state
 from afoot.wire.jsonrpc import Fault
-from afoot.wire.sealed import LookupState, RequestState, ResumePosition, SessionTicket
+from afoot.wire.sealed_state import LookupState, RequestState, ResumePosition, SessionTicket
 from tests.attack.fuzz.target import Target, as_text, from_deeper
 
 KEY = b"k" * 32
@@ -30,31 +30,31 @@ METADATA = plain_json.dumps({"issuer": ISSUER, "jwks_uri": "https://login.exampl
 CLAIMS = {"iss": ISSUER, "aud": RESOURCE, "sub": "me", "exp": NOW + 60, "scope": "call watch"}
 CHALLENGE = proof.make_challenge("127.0.0.1:1", "secret", b"n" * 32)
 
-REQUEST_STATE = sealed.seal(RequestState("c1", 1, "local", "d", NOW + 1, 2, NOW), KEY)
-LOOKUP_STATE = sealed.seal_lookup_state(LookupState("s", None, "local", "d", NOW + 1), KEY)
-TICKET = sealed.seal_session_ticket(SessionTicket("s", "local", NOW, "2025-11-25", "c", {}), KEY)
+REQUEST_STATE = sealed_state.seal(RequestState("c1", 1, "local", "d", NOW + 1, 2, NOW), KEY)
+LOOKUP_STATE = sealed_state.seal_lookup_state(LookupState("s", None, "local", "d", NOW + 1), KEY)
+TICKET = sealed_state.seal_session_ticket(SessionTicket("s", "local", NOW, "2025-11-25", "c", {}), KEY)
 GENUINE = (REQUEST_STATE, LOOKUP_STATE, TICKET)
 
 
 def sealed_states(data: bytes) -> None:
     """A `requestState` or a session id: none is accepted but one that we sealed, to the byte."""
     text = as_text(data)
-    for unseal in (sealed.unseal_request_state, sealed.unseal_lookup_state):
+    for unseal in (sealed_state.unseal_request_state, sealed_state.unseal_lookup_state):
         try:
             unseal(text, KEY, NOW)
         except Fault:
             continue
         assert text in GENUINE, "a state that we did not seal was accepted"
-    if sealed.unseal_session_ticket(text, KEY) is not None:
+    if sealed_state.unseal_session_ticket(text, KEY) is not None:
         assert text == TICKET, "a session that we did not open was accepted"
 
 
 def positions(data: bytes) -> None:
     """A `Last-Event-ID` of the handshake era, and the cursor of a list of tasks."""
     text = as_text(data)
-    position = sealed.read_resume_position(text)
+    position = sealed_state.read_resume_position(text)
     if position is not None:
-        assert sealed.read_resume_position(position.event_id(position.seq)) == position
+        assert sealed_state.read_resume_position(position.event_id(position.seq)) == position
     try:
         at = tasks_2025._read_cursor(text)
     except Fault:

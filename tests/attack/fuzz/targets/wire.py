@@ -19,7 +19,7 @@ from afoot.wire import (
     passthrough,
     resources,
     results,
-    sealed,
+    sealed_state,
     tasks,
 )
 from afoot.wire.client import incoming, outgoing
@@ -140,7 +140,7 @@ def _fitting_headers(data: bytes) -> dict[str, str]:
 
 
 def _open_call(found: ToolCall) -> None:
-    sealed.request_digest(found.name, bytes(found.arguments))
+    sealed_state.request_digest(found.name, bytes(found.arguments))
     mirrors = [mcp_2026.ParamHeader(("a", "b"), "A", "string"), mcp_2026.ParamHeader(("x",), "X", "integer")]
     mcp_2026.check_param_headers(mirrors, bytes(found.arguments), {"mcp-param-a": "c", "mcp-param-x": "1"})
 
@@ -171,7 +171,7 @@ def _read_other_2025(read: Envelope) -> None:
     }
     if read.is_request and read.method == "tools/call":
         found = mcp_2025.read_call(read, Capabilities(), None)
-        sealed.request_digest(found.name, bytes(found.arguments))
+        sealed_state.request_digest(found.name, bytes(found.arguments))
     elif read.is_request and read.method in resources.LOOKUPS:
         _look_up(read)
     elif read.method in readers:

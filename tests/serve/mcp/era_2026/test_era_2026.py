@@ -14,7 +14,7 @@ from afoot.engine.recovery import recover
 from afoot.errors import AlreadyAnswered
 from afoot.serve.callers import requests_of
 from afoot.store.memory import MemoryJournal
-from afoot.wire import sealed
+from afoot.wire import sealed_state
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
 from afoot.wire.results import Capabilities
 from tests.engine.fake_engine import facts, form
@@ -124,7 +124,7 @@ async def test_the_operator_answers_while_it_is_parked() -> None:
     assert told(late) == "decline  by operator" and again.last["id"] == 9 and told(again) == told(late)
 
 
-Change = Callable[[sealed.RequestState], sealed.RequestState]
+Change = Callable[[sealed_state.RequestState], sealed_state.RequestState]
 WRONG_STATES: dict[str, tuple[Change, bytes]] = {
     "another key": (lambda mark: mark, b"x" * 32),
     "another caller": (lambda mark: replace(mark, caller="session:1"), KEY),
@@ -141,9 +141,9 @@ async def test_a_state_that_is_not_right_is_refused(case: str) -> None:
     change, key = WRONG_STATES[case]
     async with site_of(asks) as gateway:
         first = await call_request(gateway, wanted())
-        mark = sealed.unseal_request_state(first.state, KEY, 0.0)
+        mark = sealed_state.unseal_request_state(first.state, KEY, 0.0)
         with pytest.raises(Fault, match=r"params\.requestState") as refused:
-            await call_request(gateway, wanted(state=sealed.seal(change(mark), key)))
+            await call_request(gateway, wanted(state=sealed_state.seal(change(mark), key)))
         assert refused.value.code == INVALID_PARAMS and case.split()[-1] in refused.value.message + " key"
         assert requests_of(only(gateway)).attached == 0 and only(gateway).call.open
 

@@ -23,7 +23,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from afoot.config.settings import ConfigError
 from afoot.core.facts import NOTHING
-from afoot.wire.page import decode_page_json
+from afoot.wire.browser_data import decode_page_json
 
 log = logging.getLogger("afoot")
 

@@ -20,7 +20,7 @@ from afoot.core.facts import NOTHING
 from afoot.providers.browser.cdp.connection import CdpConnection
 from afoot.providers.browser.cdp.events import CdpSession, ExecutionContext
 from afoot.wire import extension
-from afoot.wire.page import PageContext, PluginBundle, RunPosition
+from afoot.wire.browser_data import PageContext, PluginBundle, RunPosition
 
 EXTENSION = Path(__file__).parents[3] / "extension"
 BINDING = "afootSend"  # the function by which our worlds, and no others, send frames

@@ -36,7 +36,7 @@ from afoot.providers.browser.cdp.events import (
     decode_params,
     page_origin,
 )
-from afoot.wire.page import PageContext, PluginBundle, decode_page_json
+from afoot.wire.browser_data import PageContext, PluginBundle, decode_page_json
 
 IFRAME_FILTER = [{"type": "iframe"}]
 WEB_SCHEMES = ("http://", "https://")

@@ -18,8 +18,8 @@ from afoot.providers.browser.cdp.contexts import CdpContexts, InjectedContext, O
 from afoot.providers.browser.cdp.events import NAVIGATION_REASONS, CdpSession
 from afoot.providers.browser.cdp.injection import WEB_SCHEMES, BindingListener, Injector
 from afoot.providers.browser.plugin import covers_url
+from afoot.wire.browser_data import PluginBundle, Tab
 from afoot.wire.extension import TabList
-from afoot.wire.page import PluginBundle, Tab
 
 ATTACH_S = 3.0
 TAB_LIST_DELAY_S = 0.05  # changes of tabs are collected for this time

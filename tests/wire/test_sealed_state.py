@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
-from afoot.wire.sealed import (
+from afoot.wire.sealed_state import (
     RequestState,
     check_binding,
     request_digest,

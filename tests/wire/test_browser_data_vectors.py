@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from afoot.wire.page import PageReport
+from afoot.wire.browser_data import PageReport
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "vectors" / "report.json").read_text()

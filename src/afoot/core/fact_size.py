@@ -1,4 +1,4 @@
-"""`fact_bytes` is the size of a fact in memory, and `encode_large` encodes what may not fit into memory.
+"""`fact_bytes` is the size of a fact in memory, and `without_content` leaves out what makes it large.
 
 Queues of facts have their bounds in bytes: a thousand facts may be a hundred kilobytes, or thirty gigabytes.
 """
@@ -8,29 +8,8 @@ from msgspec.structs import replace
 
 from afoot.core.facts import NOTHING, Fact, Finished, Logged, Opened, Reported, Result
 
-LARGE_BYTES = 1024 * 1024  # of a value from which on `encode_large` is used
 FACT_BYTES = 200  # about what every fact takes besides its content
 MIN_SHED_BYTES = 4096  # of content that is worth leaving out
-_FRAME_BYTES = 4096  # of JSON around the content of a large value; more only makes the buffer grow
-
-_encode = json.Encoder().encode
-_encode_into = json.Encoder().encode_into
-
-
-def encode_sized(value: object, size: int) -> bytes:
-    """JSON of a value with `size` bytes of content; raises MemoryError, whatever the size."""
-    return _encode(value) if size < LARGE_BYTES else encode_large(value, size)
-
-
-def encode_large(value: object, size: int) -> bytes:
-    """JSON of a value with `size` bytes of content; raises MemoryError.
-
-    `Encoder.encode` ends the process with a segmentation fault where its buffer cannot grow (msgspec 0.22);
-    `encode_into` raises. The buffer has its whole size at once: one that grows is copied several times.
-    """
-    buffer = bytearray(size + _FRAME_BYTES)
-    _encode_into(value, buffer)
-    return bytes(buffer)
 
 
 def fact_bytes(fact: Fact) -> int:

@@ -1,12 +1,9 @@
-"""`fact_bytes`, `without_content` and `encode_large`: how large facts are measured, emptied and encoded."""
-
-import subprocess
-import sys
+"""`fact_bytes` and `without_content`: how large facts are measured and emptied."""
 
 import pytest
-from msgspec import Raw, json
+from msgspec import Raw
 
-from afoot.core.encoding import FACT_BYTES, encode_large, fact_bytes, without_content
+from afoot.core.fact_size import FACT_BYTES, fact_bytes, without_content
 from afoot.core.facts import Fact, Finished, Logged, Opened, Released, Reported, Result
 
 TEXT = Raw(b'[{"type":"text","text":"' + b"x" * 9000 + b'"}]')
@@ -45,27 +42,3 @@ def test_little_content_stays() -> None:
     """H8: leaving out a few bytes would cost more than it gives."""
     small = Finished(1.0, "ok", Result(Raw(b"[]")))
     assert without_content(small, "why") is small
-
-
-def test_a_large_value_is_encoded_as_any_other() -> None:
-    """H8: only the way differs."""
-    fact = Finished(1.0, "ok", Result(TEXT))
-    assert encode_large(fact, fact_bytes(fact)) == encode_large(fact, 0) == json.encode(fact)
-
-
-def test_a_value_that_does_not_fit_into_memory_is_an_error_and_no_crash() -> None:
-    """H8: a process at its limit of memory ended with SIGSEGV here."""
-    script = """
-import resource
-from msgspec import Raw
-from afoot.core.encoding import encode_large
-values = [Raw(b'"' + b"x" * (50 << 20) + b'"')] * 20
-resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
-for size in (0, 1000 << 20):
-    try:
-        encode_large(values, size)
-    except MemoryError:
-        print("MemoryError")
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=25)
-    assert (done.returncode, done.stdout.split()) == (0, ["MemoryError", "MemoryError"])

@@ -1,6 +1,6 @@
 """`UnreadResults`: how many bytes of large results are on their way, by caller."""
 
-from afoot.serve.unread import CALLERS_AT_ONCE, MAX_HELD_BYTES, UnreadResults
+from afoot.serve.unread_results import CALLERS_AT_ONCE, MAX_HELD_BYTES, UnreadResults
 
 
 def test_a_caller_has_so_many_bytes_and_others_have_theirs() -> None:

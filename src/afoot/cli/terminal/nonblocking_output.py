@@ -1,4 +1,4 @@
-"""`UnreadOutput` is stdout or stderr of a gateway: a write to a pipe that nobody reads never blocks it.
+"""`NonblockingOutput` is stdout or stderr of a gateway: a write to a pipe that nobody reads never blocks it.
 
 A host may start a gateway with a pipe for its stderr and never read it. When such a pipe is full, an ordinary
 write blocks, and with it the event loop and everybody's calls. Here the text is dropped, and when somebody
@@ -6,20 +6,17 @@ reads again, a line says how much is missing.
 """
 
 import asyncio
-import logging
 import os
 import select
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, TextIO
 
-from afoot.cli.terminal.text import clean
-
 PIECE_BYTES: Final = 4096  # a pipe that is ready for writing takes so many without blocking (PIPE_BUF)
 WAIT_S: Final = 1.0  # a thread waits so long for a slow reader; the event loop never does
 
 
-class UnreadOutput:
+class NonblockingOutput:
     """A text stream that drops what cannot be written now; all else is that of the stream behind it."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -56,33 +53,18 @@ class UnreadOutput:
         """Do nothing: nothing is kept back."""
 
     def _is_ready(self, wait_s: float) -> bool:
-        """Whether a write would not block. One to a pipe without a reader fails at once, and may be tried."""
+        """Whether a write returns at once: there is room, or no reader is left and the write fails."""
         return bool(self._poll.poll(wait_s * 1000))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-class LogFormatter(logging.Formatter):
-    """Formats the log for a terminal: names and texts of servers in it steer nothing."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as text, with a visible mark for each character that steers a terminal."""
-        return clean(super().format(record), keep="\n\t")
-
-
-def log_to_stderr(stream: TextIO, level: int) -> None:
-    """Send the log to this stream, from this level on."""
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(LogFormatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(handlers=[handler], level=level)
-
-
-def unread(stream: TextIO) -> TextIO:
+def nonblocking(stream: TextIO) -> TextIO:
     """The stream as one that never blocks the event loop; as it is, if it has no file."""
     with suppress(OSError, ValueError, AttributeError):
         stream.flush()
-        return UnreadOutput(stream)  # type: ignore[return-value]
+        return NonblockingOutput(stream)  # type: ignore[return-value]
     return stream
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from afoot.wire.results import Capabilities
-from afoot.wire.sealed import (
+from afoot.wire.sealed_state import (
     MAX_SESSION_ID,
     LookupState,
     ResumePosition,

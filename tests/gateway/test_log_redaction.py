@@ -4,7 +4,7 @@ import io
 import logging
 
 from afoot.core.redaction import REDACTED_TEXT, Redactor
-from afoot.gateway.app import RedactingFilter, redact_logs
+from afoot.gateway.log_redaction import RedactingFilter, redact_logs
 
 
 def logged(redactor: Redactor) -> tuple[logging.Logger, io.StringIO]:

@@ -1,8 +1,7 @@
-"""A gateway whose output nobody reads goes on; what is shown of the log steers no terminal."""
+"""A gateway whose output nobody reads goes on."""
 
 import asyncio
 import io
-import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import TextIO
 
 import pytest
 
-from afoot.cli.terminal.unread_output import LogFormatter, UnreadOutput, unread
+from afoot.cli.terminal.nonblocking_output import NonblockingOutput, nonblocking
 
 Pipe = tuple[int, TextIO]
 
@@ -29,7 +28,7 @@ def pipe() -> Iterator[Pipe]:
 def test_what_nobody_reads_is_dropped_and_told_later(pipe: Pipe) -> None:
     """X1, V2: the event loop never waits for a reader, and nobody takes the rest for the whole."""
     reading, stream = pipe
-    output = UnreadOutput(stream)
+    output = NonblockingOutput(stream)
 
     async def fill() -> None:
         for _ in range(100):
@@ -50,7 +49,7 @@ def test_what_nobody_reads_is_dropped_and_told_later(pipe: Pipe) -> None:
 def test_a_thread_waits_for_a_slow_reader(pipe: Pipe) -> None:
     """V2: nothing is missing where somebody reads, although more comes at once than a pipe takes."""
     reading, stream = pipe
-    output = UnreadOutput(stream)
+    output = NonblockingOutput(stream)
     writer = threading.Thread(target=output.write, args=("y" * 500_000,))
     writer.start()
     seen = 0
@@ -65,17 +64,10 @@ def test_a_pipe_without_a_reader_is_an_error_as_ever() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stream, pytest.raises(BrokenPipeError):
-        UnreadOutput(stream).write("x")
+        NonblockingOutput(stream).write("x")
 
 
 def test_a_stream_without_a_file_stays_as_it_is() -> None:
     """V2: as in a program that has replaced its own."""
     stream = io.StringIO()
-    assert unread(stream) is stream
-
-
-def test_the_log_steers_no_terminal() -> None:
-    """V2, S1: names of servers, and what they say, stand in it."""
-    record = logging.LogRecord("afoot.servers", logging.WARNING, "", 0, "server %s", ("\x1b[2J\u202e",), None)
-    text = LogFormatter("%(message)s").format(record)
-    assert "\x1b" not in text and "\u202e" not in text and text.startswith("server ")
+    assert nonblocking(stream) is stream
