@@ -12,7 +12,7 @@ from afoot.core.ports import Run
 from afoot.engine.engine import Submission
 from afoot.errors import StoreError
 from afoot.serve.access.principal import OPERATOR_PRINCIPAL
-from afoot.serve.api.event_feed import events
+from afoot.serve.api.live.event_feed import events
 from afoot.serve.api.request import ApiRequest
 from afoot.serve.mcp.asgi import HttpResponse
 from afoot.wire.framing import EventParser

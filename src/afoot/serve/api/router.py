@@ -18,7 +18,6 @@ from afoot.serve.api import (
     browsers,
     callers,
     calls,
-    event_feed,
     history,
     questions,
     resources,
@@ -29,6 +28,7 @@ from afoot.serve.api import (
 from afoot.serve.api.call_events import read_options, stream_events
 from afoot.serve.api.call_page import answers, cancels, runs, story
 from afoot.serve.api.calls import call_in_path
+from afoot.serve.api.live import activity, event_feed
 from afoot.serve.api.request import ApiError, ApiRequest, Handler, as_api_error
 from afoot.serve.api.views import CallView, encode_json
 from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, Send
@@ -156,6 +156,7 @@ ROUTES = (
     Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.AnswerRequest,
           scope=(ANSWER,)),
     Route("GET", "/api/answers", answers.index, answers.GivenAnswers, query=answers.FILTERS),
+    Route("GET", "/api/activity", activity.activity, activity.Activity, scope=(CALL, WATCH)),
     Route("GET", "/api/callers", callers.index, callers.CallerList),
     Route("GET", "/api/allow", allowlist.index, allowlist.Allowlist),
     Route("POST", "/api/allow", allowlist.add, allowlist.AllowEntryView, allowlist.AllowRequest, status=201),

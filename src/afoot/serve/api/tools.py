@@ -135,6 +135,13 @@ async def read_stats(gateway: GatewayState, tool: Tool, caller: str = "") -> Too
     )
 
 
+def duration_s(row: CallRow) -> float | None:
+    """How long the tool worked: from its start, not from when the call was opened."""
+    if row.outcome != "ok" or row.finished is None or row.started is None:
+        return None
+    return max(0.0, row.finished - row.started)
+
+
 def histogram(took: Sequence[float]) -> list[tuple[float, float, int]]:
     """How many of these sorted durations fall between which round numbers."""
     if not took:
@@ -190,14 +197,7 @@ def _recent_runs(rows: Sequence[CallRow]) -> RecentRuns:
 
 def _durations_s(rows: Sequence[CallRow]) -> list[float]:
     """How long the successful ones of these runs took, shortest first."""
-    return sorted(duration for row in rows if (duration := _duration_s(row)) is not None)
-
-
-def _duration_s(row: CallRow) -> float | None:
-    """How long the tool worked: from its start, not from when the call was opened."""
-    if row.outcome != "ok" or row.finished is None or row.started is None:
-        return None
-    return max(0.0, row.finished - row.started)
+    return sorted(duration for row in rows if (duration := duration_s(row)) is not None)
 
 
 def tool_view(tool: Tool) -> ToolView:

@@ -30,6 +30,7 @@ from afoot.engine import approval
 from afoot.engine.approval import ApprovalChanges
 from afoot.engine.live_call import LiveCall
 from afoot.observe.eta import Eta, ProgressPoint, estimate, recent_rate, usual_gap
+from afoot.serve.api.live.clocks import ClockView, clock_view
 from afoot.serve.callers import is_detached
 
 # Client commands import these views, and the engine would load jsonschema_rs.
@@ -170,6 +171,7 @@ class CallView(Struct, frozen=True):
     remote: list[ChildSummary] | UnsetType = UNSET  # calls below it at a gateway behind this one
     source: str | UnsetType = UNSET  # "below": its numbers add up those of its child calls
     cancel_due: float | UnsetType = UNSET  # when a pending cancel comes, until which it can be withdrawn
+    clocks: ClockView | UnsetType = UNSET  # not in the history's lines
 
 
 class ReadingEvent(Struct, frozen=True, omit_defaults=True):
@@ -215,7 +217,7 @@ def call_view(call: Call, now: float, heard: float = 0.0) -> CallView:
         reported=latest.at if latest else None, trace=trace_id(call),
         cpu_s=call.cpu_s or UNSET, task=call.is_task,
         source="below" if latest and latest.source == "below" else UNSET,
-        remote=list(call.remote.values()) or UNSET,
+        remote=list(call.remote.values()) or UNSET, clocks=clock_view(call, heard),
     )  # fmt: skip
 
 
@@ -287,7 +289,7 @@ def call_view_with_forecast(
     children = None if below is None else ChildCounts(below.total, len(below.children), below.failed)
     return replace(
         shown, eta=ahead.eta, rate=ahead.rate, stalled=ahead.stalled, detached=ahead.detached,
-        children=children,
+        children=children, clocks=clock_view(live.call, live.heard),
     )  # fmt: skip
 
 

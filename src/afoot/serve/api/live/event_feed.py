@@ -11,12 +11,23 @@ from collections.abc import Iterator
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from afoot.core.facts import NOTHING, Entry, Finished, Opened, Reading, Reported, Result
+from afoot.core.facts import (
+    NOTHING,
+    Entry,
+    Finished,
+    Interrupted,
+    Opened,
+    Reading,
+    Reported,
+    Result,
+    Started,
+)
 from afoot.engine.followers import MAX_QUEUED_FACTS, Wakeup, Watcher
 from afoot.engine.live_call import SAMPLE_S, LiveCall
 from afoot.errors import StoreError
 from afoot.observe.eta import Eta
 from afoot.serve.api.call_events import is_position
+from afoot.serve.api.live.clocks import last_heard
 from afoot.serve.api.request import ApiRequest
 from afoot.serve.api.views import (
     NO_FORECAST,
@@ -35,6 +46,9 @@ from afoot.wire import framing
 MAX_FRAMES_PER_S = 20
 FACTS_PER_FRAME = 1000  # facts in one frame
 LONG_VALUE = 16 * 1024  # bytes; a longer value is left out of this stream
+# A sign of life that moved by less is not sent alone. When the loop of a busy gateway is late, those of all
+# calls move by a few hundredths of a second, which nobody sees.
+HEARD_STEP_S = 0.05
 _UNKNOWN = -1.0  # no time of a cancel
 
 
@@ -54,7 +68,8 @@ class FeedSnapshot(Struct, frozen=True):
 class LatestReading(Struct, frozen=True):
     """The newest reading of a call, if it has one, and its forecast; `readings` counts all readings.
 
-    `cancel_due`: when a pending cancel comes, which can be withdrawn until then.
+    `cancel_due`: when a pending cancel comes, which can be withdrawn until then. `heard`: its last sign of
+    life, as in `ClockView`.
     """
 
     call: str
@@ -65,6 +80,7 @@ class LatestReading(Struct, frozen=True):
     stalled: bool = False
     detached: bool = False
     cancel_due: float | None = None
+    heard: float | None = None
 
 
 class FeedChanges(Struct, frozen=True):
@@ -120,6 +136,7 @@ class _Feed:
         self._numbers: dict[str, int] = {}  # by call: how many readings it knows of
         self._forecasts: dict[str, tuple[float, CallForecast]] = {}  # by call: its time, and itself
         self._cancels: dict[str, float | None] = {}  # by call: when a pending cancel comes
+        self._heard: dict[str, float] = {}  # by call: the sign of life that it was sent
         self._ended: list[LiveCall] = []  # finished since the last frame: their last readings are due
         self._unrecorded: deque[Entry] = deque(maxlen=MAX_QUEUED_FACTS)  # facts that the journal may not have
         self._quiet_since = self._engine.clock.now()
@@ -188,17 +205,18 @@ class _Feed:
         self._sent |= {live.call.id: live.call.seq for live in engine.calls()}
         self._numbers = {live.call.id: live.call.readings for live in engine.calls()}
         self._cancels = {live.call.id: self._gateway.cancel_due(live.call) for live in engine.calls()}
+        self._heard = {live.call.id: live.heard for live in engine.calls()}
         return framing.event_frame(
             encode_json(_snapshot_now(self._gateway)), "snapshot", f"{engine.journal.epoch}:{self._pos}"
         )
 
     async def _changes(self, now: float) -> bytes:
         before = self._pos
-        facts = [
-            Raw(encode_json(_without_long_values(entry)))
-            for entry in await self._facts()
-            if self._is_new(entry)
-        ]
+        entries = [entry for entry in await self._facts() if self._is_new(entry)]
+        for entry in entries:
+            if isinstance(entry.fact, Started | Interrupted):
+                self._heard.pop(entry.call, None)  # the fact sets the clocks; silence is counted anew from it
+        facts = [Raw(encode_json(_without_long_values(entry))) for entry in entries]
         readings = list(self._readings(now))
         if not facts and not readings:
             return b""
@@ -250,22 +268,30 @@ class _Feed:
         return True
 
     def _readings(self, now: float) -> Iterator[LatestReading]:
-        """The calls with a new reading, a changed forecast, or a cancel that came or went."""
-        numbers, known, cancels = self._numbers, self._forecasts, self._cancels
+        """The calls with a new reading or sign of life, a changed forecast, or a cancel that came or went."""
+        numbers, known, cancels, heard = self._numbers, self._forecasts, self._cancels, self._heard
         calls = {live.call.id: live for live in (*self._engine.calls(), *self._ended)}
         self._ended = []
         self._numbers = {name: live.call.readings for name, live in calls.items()}
         self._forecasts = {name: self._forecast(live, now, known.get(name)) for name, live in calls.items()}
         self._cancels = {name: self._gateway.cancel_due(live.call) for name, live in calls.items()}
+        self._heard = {name: heard[name] for name in calls if name in heard}
         for name, live in calls.items():
             call, ahead = live.call, self._forecasts[name][1]
             has_read = call.readings != numbers.get(name, 0) and call.latest is not None
             has_cancel_changed = self._cancels[name] != cancels.get(name)
-            has_news = has_cancel_changed or _is_news(ahead, known.get(name, (0.0, NO_FORECAST))[1])
+            # The watcher also knows the signs of life that are facts.
+            was_heard = abs(live.heard - max(heard.get(name, 0.0), call.heard)) >= HEARD_STEP_S
+            has_news = (
+                has_cancel_changed
+                or (was_heard and live.heard > call.heard)
+                or _is_news(ahead, known.get(name, (0.0, NO_FORECAST))[1])
+            )
             if has_read or (call.end is None and has_news):
+                self._heard[name] = live.heard
                 yield LatestReading(
                     name, call.latest, call.readings, ahead.eta, ahead.rate, ahead.stalled, ahead.detached,
-                    self._cancels[name],
+                    self._cancels[name], last_heard(call, live.heard),
                 )  # fmt: skip
 
     def _forecast(
