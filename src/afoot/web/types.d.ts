@@ -94,6 +94,17 @@ type RemoteCall = {
   message?: string | null;
   parent?: string | null;
 };
+/** The clocks of a call on the wire; instants are of the gateway's clock. */
+type Clocks = {
+  idle_s: number | null; // null while no idle limit applies
+  ceiling_s: number | null;
+  answer_s: number;
+  heard: number | null; // the last sign of life
+  spent_s: number; // on the clock before `since`
+  since: number | null; // null while the clocks stand still
+  patient_idle_s?: number | null; // the idle limit that begins with the first report
+  below?: string[]; // open questions of calls below it
+};
 type Eta = { left_s: number; low_s?: number; high_s?: number };
 type Counts = { total: number; live: number; failed: number };
 
@@ -137,6 +148,8 @@ type CallView = {
   partials?: Json[];
   settled?: QuestionView[];
   samples?: { reading: Reading }[];
+  cancel_due?: number | null; // when a pending cancel comes
+  clocks?: Clocks;
   limits?: Record<string, number | null>;
 };
 
@@ -170,6 +183,17 @@ type Stats = {
   last: CallView[];
 };
 
+/** The figures of the last hour; `steps` divide it evenly. */
+type ActivityView = {
+  now: number;
+  since: number;
+  calls: number;
+  failed: number;
+  p95_s: number | null;
+  slowest: { id: string; tool: string; took_s: number } | null;
+  steps: { at: number; opened: number; running: number; failed: number; p95_s: number | null }[];
+};
+
 type ServerView = { name: string; state: string; error: string; tools: number; login: string; [more: string]: Json };
 type CallerView = { caller: string; live: number; calls: number; quota: Json; [more: string]: Json };
 type BrowserView = { profile: string; name: string; state: string; [more: string]: Json };
@@ -193,12 +217,26 @@ type ClockReading = {
   answer_left_s: number | null;
 };
 
+/** The newest reading of a call in a frame of changes, with its forecast. */
+type CallNews = {
+  call: string;
+  reading: Reading | null;
+  readings: number;
+  heard?: number | null;
+  eta?: Eta | null;
+  rate?: number | null;
+  stalled?: boolean;
+  detached?: boolean;
+  cancel_due?: number | null;
+};
+
 type Fact = { type: string; at: number; [field: string]: Json };
 type Asked = { id: string; key: string; kind: string; message: string; below?: string; at: number };
 
 /** A call, folded from its facts; it is updated in place. */
-type Call = Omit<CallView, "children" | "failure"> & {
+type Call = Omit<CallView, "children" | "failure" | "clocks"> & {
   parent: string | null;
+  clocks: Clocks;
   children: Counts; // the calls that it made itself
   attempt: number;
   seq: number;
@@ -213,7 +251,14 @@ type Call = Omit<CallView, "children" | "failure"> & {
 };
 
 /** A call in the store. Signal `call` fires for facts, `reading` for readings, too; both hold the same object. */
-type Entry = { id: string; call: Signal<Call>; reading: Signal<Call>; below: Signal<Entry[]> };
+type Entry = {
+  id: string;
+  call: Signal<Call>;
+  reading: Signal<Call>;
+  below: Signal<Entry[]>;
+  isRemote?: boolean; // a call at a gateway behind this one, which is in no store
+  remoteId?: string;
+};
 type OpenQuestion = Asked & Pick<Call, "tool" | "server" | "caller"> & { call: string };
 type Route = { view: string; params: { id?: string; name?: string }; query: Record<string, string>; path: string };
 type Session = { token: string; id: string; expires: number };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { approvalOf, beginCall, evolve, callFromView, addReading } from "../../../src/afoot/web/lib/fold.js";
+import { applyNews, approvalOf, beginCall, callFromView, evolve } from "../../../src/afoot/web/lib/fold.js";
 
 const vectors = JSON.parse(readFileSync(new URL("../../vectors/fold.json", import.meta.url), "utf8"));
 const OPENED = { type: "opened", at: 1, tool: "export", server: "tools", caller: "local", arguments: {} };
@@ -80,13 +80,24 @@ test("a call whose gateway died shows nothing of its last attempt", () => {
   );
 });
 
-test("a reading is the newest, counts, and ends a stall", () => {
+test("V1: the newest reading replaces the one before, and its forecast with it", () => {
   const call = fold("c1", [OPENED, { type: "started", at: 2 }]);
   call.stalled = true;
-  addReading(call, { at: 3, progress: 4 });
+  applyNews(call, { call: "c1", reading: { at: 3, progress: 4 }, readings: 7, eta: { left_s: 2 } });
   assert.deepEqual(call.latest, { at: 3, progress: 4, total: null, message: null });
-  assert.equal(call.readings, 1);
-  assert.equal(call.stalled, false);
+  assert.deepEqual([call.readings, call.stalled, call.eta], [7, false, { left_s: 2 }]);
+});
+
+test("X1: a pending cancel is known until it is withdrawn or the call ends", () => {
+  const call = fold("c1", [OPENED, { type: "started", at: 2 }]);
+  const news = { call: "c1", reading: null, readings: 0 };
+  applyNews(call, { ...news, cancel_due: 9 });
+  assert.equal(call.cancel_due, 9);
+  applyNews(call, news);
+  assert.equal(call.cancel_due, null);
+  applyNews(call, { ...news, cancel_due: 9 });
+  evolve(call, { type: "finished", at: 9, outcome: "cancelled" });
+  assert.equal(call.cancel_due, null);
 });
 
 test("calls at a gateway behind this one are known by their newest state", () => {

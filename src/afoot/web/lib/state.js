@@ -29,13 +29,13 @@ export const OUTCOME_WORDS = {
 
 /**
  * The state of a call: the most telling one. A call whose child asks runs on; it is the child that waits.
- * @param {Pick<Call, "state" | "outcome" | "open" | "hindered" | "stalled" | "attempt">} call
+ * @param {Pick<Call, "state" | "outcome" | "open" | "hindered" | "stalled" | "attempt" | "cancel_due">} call
  * @param {{is_silence_last: boolean} | null} [clocks] a reading of its clocks: silent for too long is stalled, too
  * @returns {CallState}
  */
-export function stateOf({ state, outcome, open, hindered, stalled, attempt = 1 }, clocks = null) {
+export function stateOf({ state, outcome, open, hindered, stalled, attempt = 1, cancel_due }, clocks = null) {
   if (state === "finished") return outcome === "ok" ? "done" : outcome === "cancelled" ? "cancelled" : "failed";
-  if (state === "cancelling") return "cancelling";
+  if (state === "cancelling" || cancel_due) return "cancelling"; // also while the cancel can be withdrawn
   if (hasOwnQuestion(open)) return "waiting";
   if (state === "queued") return attempt > 0 ? "retrying" : "queued";
   if (hindered) return "held_up";

@@ -1,21 +1,21 @@
 // Store: the state of all calls. Facts and readings are applied as the feed delivers them, and shown once per frame.
 
-import { beginCall, evolve, callFromView, addReading } from "./fold.js";
+import { applyNews, beginCall, callFromView, evolve } from "./fold.js";
 import { batch, signal } from "./signal.js";
 import { preciseNow, syncClock } from "./time.js";
 
 /** @typedef {(kind: "asked" | "finished", entry: Entry) => void} Listener */
 /** @typedef {"facts" | "reading"} Change */
 
-const KEEP_ENDED_S = 30; // an ended call stays visible for a while
-const MAX_ENDED = 200; // ended trees that stay visible
-const MAX_NEW_PER_FRAME = 10; // so that no frame takes long
+export const KEEP_ENDED_S = 300; // an ended call stays visible for a while
+const MAX_ENDED = 1000; // ended trees that stay visible
 
 export class Store {
   roots = signal(/** @type {Entry[]} */ ([])); // calls without a parent, in the order of arrival
   questions = signal(/** @type {OpenQuestion[]} */ ([])); // that a person here may answer, oldest first
   about = signal({ degraded: /** @type {string | null} */ (null), ready: false });
-  pointerHeldUntil = 0; // while the pointer is over a card, no card moves
+  pointerHeldUntil = 0; // while the pointer is over a list, no call is forgotten
+  changed = signal(null); // touched once a frame if calls came, went, or have new facts
   #calls = new Map(/** @type {[string, Entry][]} */ ([]));
   #dirty = new Map(/** @type {[string, Change][]} */ ([]));
   #newEntries = /** @type {Entry[]} */ ([]);
@@ -38,6 +38,9 @@ export class Store {
   /** @param {string} id */
   get = (id) => this.#calls.get(id);
 
+  /** All calls, at all depths. */
+  all = () => this.#calls.values();
+
   /** Call a function when a call asks or ends. @param {Listener} listener @returns {() => void} */
   listen(listener) {
     this.#listeners.add(listener);
@@ -50,7 +53,7 @@ export class Store {
     if (event === "snapshot") this.#applySnapshot(data);
     if (event !== "changes") return;
     for (const one of data.facts) this.#applyFact(one);
-    for (const one of data.readings) this.#applyReading(one);
+    for (const one of data.readings) this.#applyNews(one);
     const about = this.about.peek();
     if (data.degraded !== about.degraded) this.about.set({ ...about, degraded: data.degraded });
     if (this.#isHidden()) this.draw();
@@ -63,33 +66,68 @@ export class Store {
     const dirty = this.#dirty;
     this.#dirty = new Map();
     batch(() => {
-      this.#insert(this.#newEntries.splice(0, MAX_NEW_PER_FRAME));
+      this.#insert(this.#newEntries.splice(0));
+      let hasFacts = false;
       for (const [id, what] of dirty) {
         this.get(id)?.reading.touch();
-        if (what === "facts") this.get(id)?.call.touch();
+        if (what === "reading") continue;
+        this.get(id)?.call.touch();
+        hasFacts = true;
       }
-      if (this.#questionsChanged) this.questions.set(openQuestions([...this.#calls.values()]));
+      if (this.#questionsChanged) this.questions.set(openQuestions(this.all()));
       this.#questionsChanged = false;
+      if (hasFacts) this.changed.touch();
     });
-    if (this.#newEntries.length) this.#markDirty("", "reading");
   }
 
-  /** Forget trees that ended a while ago, but not while the pointer is over a card, which would move. */
+  /** Forget the calls that ended a while ago, with all below them, if those have ended, too. */
   prune() {
     if (preciseNow() < this.pointerHeldUntil) return;
-    const over = this.roots.peek().filter(isOver);
     const last = preciseNow() - KEEP_ENDED_S;
-    const gone = new Set(over.filter((entry, at) => at < over.length - MAX_ENDED || finishedAt(entry) < last));
-    const drop = (/** @type {Entry} */ entry) => {
-      this.#calls.delete(entry.id);
-      entry.below.peek().forEach(drop);
+    const tooMany = this.roots.peek().filter(isOver).slice(0, -MAX_ENDED);
+    const gone = new Set(tooMany);
+    let hasChanged = false;
+    const prune = (/** @type {Signal<Entry[]>} */ list) => {
+      const before = list.peek();
+      const kept = before.filter((entry) => {
+        const isGone = gone.has(entry) || (isOver(entry) && finishedAt(entry) < last);
+        if (isGone) this.#drop(entry);
+        else prune(entry.below);
+        return !isGone;
+      });
+      if (kept.length === before.length) return;
+      list.set(kept);
+      hasChanged = true;
     };
-    gone.forEach(drop);
-    if (gone.size) this.roots.set(this.roots.peek().filter((entry) => !gone.has(entry)));
+    batch(() => {
+      prune(this.roots);
+      if (hasChanged) this.changed.touch();
+    });
   }
 
   /**
-   * Begin again with the live calls of a snapshot; known entries keep their nodes.
+   * Take in calls of the history that have just ended, as far as they are not known.
+   * @param {CallView[]} views
+   */
+  addEnded(views) {
+    const last = preciseNow() - KEEP_ENDED_S;
+    const isWanted = (/** @type {CallView} */ { id, parent, finished }) =>
+      !this.get(id) && (finished ?? 0) >= last && (!parent || this.get(parent));
+    for (const view of views.toSorted((a, b) => a.opened - b.opened)) {
+      if (!isWanted(view)) continue;
+      this.#addCall(callFromView({ ...view, seq: Infinity })); // facts of it that are still to come are in the view
+      this.#markDirty("", "facts");
+    }
+  }
+
+  /** @param {Entry} entry */
+  #drop(entry) {
+    this.#calls.delete(entry.id);
+    entry.below.peek().forEach((child) => this.#drop(child));
+  }
+
+  /**
+   * Begin again with the live calls of a snapshot; known entries keep their nodes, and calls that ended stay a while.
    * @param {any} snapshot
    */
   #applySnapshot({ calls, degraded }) {
@@ -99,12 +137,15 @@ export class Store {
     this.#questionsChanged = true;
     batch(() => {
       for (const view of calls) this.#addCall(callFromView(view), known.get(view.id));
-      const all = this.#newEntries.sort((a, b) => a.call.peek().opened - b.call.peek().opened);
-      this.#newEntries = all.filter((entry) => !known.has(entry.id));
+      for (const entry of known.values()) {
+        const call = entry.call.peek();
+        const isEnded = call.state === "finished" && !this.get(call.id);
+        if (isEnded && (!call.parent || this.get(call.parent))) this.#addCall(call, entry); // it stays for a while
+      }
+      this.#newEntries.sort((a, b) => a.call.peek().opened - b.call.peek().opened);
       this.roots.set([]);
-      this.#insert(all.filter((entry) => known.has(entry.id)));
       this.about.set({ degraded, ready: true });
-      this.#markDirty("", "reading");
+      this.#markDirty("", "facts");
       this.draw();
     });
   }
@@ -123,14 +164,14 @@ export class Store {
     if (kind) this.#listeners.forEach((listen) => listen(kind, entry));
   }
 
-  /** @param {any} seen the newest reading of a call */
-  #applyReading({ call: id, reading, readings, eta = null, rate = null, stalled = false, detached = false }) {
-    const call = this.get(id)?.call.peek();
+  /** @param {CallNews} news */
+  #applyNews(news) {
+    const call = this.get(news.call)?.call.peek();
     if (!call) return;
-    const wasStalled = call.stalled ?? false;
-    if (reading) addReading(call, reading);
-    Object.assign(call, { readings, eta, rate, stalled, detached });
-    this.#markDirty(id, stalled === wasStalled ? "reading" : "facts");
+    const before = [call.stalled ?? false, call.cancel_due ?? null].join();
+    applyNews(call, news);
+    const isSame = before === [call.stalled, call.cancel_due].join();
+    this.#markDirty(call.id, isSame ? "reading" : "facts");
   }
 
   /** @param {Call} call @param {Entry} [known] */
@@ -178,13 +219,14 @@ const isOver = ({ call, below }) => call.peek().state === "finished" && below.pe
 /** @param {Entry} entry */
 const finishedAt = ({ call }) => call.peek().finished ?? 0;
 
-/** @param {Entry[]} entries @returns {OpenQuestion[]} */
+/** @param {Iterable<Entry>} entries @returns {OpenQuestion[]} */
 function openQuestions(entries) {
-  const found = entries.flatMap((entry) => {
+  /** @type {OpenQuestion[]} */ const found = [];
+  for (const entry of entries) {
     const { id, tool, server, caller, open } = entry.call.peek();
-    const own = [...open.values()].filter((one) => one.kind !== "below" && !one.below);
-    return own.map((one) => ({ ...one, call: id, tool, server, caller }));
-  });
+    for (const one of open.values())
+      if (one.kind !== "below" && !one.below) found.push({ ...one, call: id, tool, server, caller });
+  }
   return found.sort((a, b) => a.at - b.at);
 }
 

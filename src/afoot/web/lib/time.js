@@ -2,20 +2,44 @@
 
 import { signal } from "./signal.js";
 
-const CLOCK_JUMP_S = 2; // more than a slow network explains: the machine slept, or a clock was set
-let offset = 0;
+const CLOCK_JUMP_S = 2; // more than a slow network explains: the machine slept, or the gateway did not run
+const TICK_MS = 100;
+// The offset falls only after so many messages and so much time: one late message says nothing.
+const WINDOW_MESSAGES = 20;
+const WINDOW_S = 5;
 
-/** The gateway's time in seconds, updated once a second. */
-export const now = signal(Date.now() / 1000);
+// The page's own clock is not asked for the date: somebody may have set it wrong, or set it again meanwhile.
+const pageClock = () => performance.now() / 1000;
+
+let offset = Date.now() / 1000 - pageClock(); // until the gateway has sent its time
+let isSynced = false;
+let recent = { since: 0, messages: 0, best: -Infinity };
 
 /** The gateway's time now, with fractions. */
-export const preciseNow = () => Date.now() / 1000 + offset;
+export const preciseNow = () => pageClock() + offset;
 
-/** Set the clock by a time that the gateway sent. @param {number} server seconds since 1970 */
+/** The gateway's time in seconds, updated once a second. */
+export const now = signal(preciseNow());
+
+/** The gateway's time, updated ten times a second: for the clocks of calls. */
+export const tick = signal(preciseNow());
+
+/**
+ * Set the clock by a time that the gateway sent. Messages arrive late, never early, so of two offsets the larger one is
+ * better. It falls again if the gateway's clock stood still, as it does while the gateway does not run.
+ * @param {number} server seconds since 1970
+ */
 export function syncClock(server) {
-  const found = server - Date.now() / 1000;
-  // Messages arrive late, never early, so of two similar offsets the larger one is better.
-  if (found > offset || offset - found > CLOCK_JUMP_S) offset = found;
+  const here = pageClock();
+  const found = server - here;
+  recent.messages += 1;
+  recent.best = Math.max(recent.best, found);
+  const isEnough = recent.messages >= WINDOW_MESSAGES && here - recent.since >= WINDOW_S;
+  if (!isSynced || found > offset || offset - found > CLOCK_JUMP_S) offset = found;
+  else if (isEnough) offset = recent.best;
+  else return;
+  isSynced = true;
+  recent = { since: here, messages: 0, best: -Infinity };
 }
 
 /**
@@ -30,4 +54,12 @@ export function setTimer(ms, then) {
 }
 
 /** Start the clock; it stands still while the gateway cannot be reached. @param {() => boolean} isOnline */
-export const startClock = (isOnline) => void setInterval(() => isOnline() && now.set(preciseNow()), 1000);
+export function startClock(isOnline) {
+  const step = () => {
+    if (!isOnline()) return;
+    const at = preciseNow();
+    tick.set(at);
+    if (Math.floor(at) !== Math.floor(now.peek())) now.set(at);
+  };
+  setInterval(step, TICK_MS);
+}
