@@ -23,6 +23,19 @@ const elsewhere = [
   ...NETWORK.map((name) => ({ name, message: "lib/api.js has the only fetch" })),
 ];
 
+/** What the files of a folder of the console may not import. */
+const importing = (files, regex) => ({
+  files: [`src/afoot/web/${files}`],
+  rules: {
+    "no-restricted-imports": [
+      "error",
+      {
+        patterns: [{ regex, message: "lib/ imports from lib/ alone, components/ from lib/ and components/" }],
+      },
+    ],
+  },
+});
+
 export default [
   js.configs.recommended,
   {
@@ -59,7 +72,7 @@ export default [
         {
           patterns: [
             {
-              regex: "^(?!\\.\\./(lib|components)/[a-z_]+\\.js$)",
+              regex: "^(?!\\.\\./(lib|components)/([a-z_]+/)?[a-z_]+\\.js$)",
               message: "a view imports from lib/ and components/ alone",
             },
           ],
@@ -68,36 +81,17 @@ export default [
       "no-restricted-syntax": ["error", { selector: "ImportExpression", message: "no view loads a view" }],
     },
   },
-  // The modules of lib/ know nothing of components and views.
-  {
-    files: ["src/afoot/web/lib/*.js"],
-    rules: {
-      "no-restricted-imports": [
-        "error",
-        { patterns: [{ regex: "^(?!\\./[a-z_]+\\.js$)", message: "lib/ imports from lib/ alone" }] },
-      ],
-    },
-  },
-  // Components import no view.
-  {
-    files: ["src/afoot/web/components/*.js"],
-    rules: {
-      "no-restricted-imports": [
-        "error",
-        {
-          patterns: [
-            {
-              regex: "^(?!(\\./|\\.\\./lib/)[a-z_]+\\.js$)",
-              message: "a component imports from lib/ and components/ alone",
-            },
-          ],
-        },
-      ],
-    },
-  },
+  // The modules of lib/ know nothing of components and views; components import no view. A folder is one level deep.
+  importing("lib/*.js", "^(?!\\./([a-z_]+/)?[a-z_]+\\.js$)"),
+  importing("lib/*/*.js", "^(?!\\.{1,2}/[a-z_]+\\.js$)"),
+  importing("components/*.js", "^(?!\\./([a-z_]+/)?[a-z_]+\\.js$|\\.\\./lib/([a-z_]+/)?[a-z_]+\\.js$)"),
+  importing(
+    "components/*/*.js",
+    "^(?!\\./[a-z_]+\\.js$|\\.\\./([a-z_]+/)?[a-z_]+\\.js$|\\.\\./\\.\\./lib/([a-z_]+/)?[a-z_]+\\.js$)",
+  ),
   // Timers, network and the window are used by the modules that own them alone.
   {
-    files: ["src/afoot/web/{lib,components}/*.js", "src/afoot/web/main.js"],
+    files: ["src/afoot/web/{lib,components}/**/*.js", "src/afoot/web/main.js"],
     ignores: ["src/afoot/web/lib/{api,store,time}.js"],
     rules: { "no-restricted-globals": ["error", ...elsewhere.filter(({ name }) => name !== "document")] },
   },

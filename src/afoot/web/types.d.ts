@@ -66,7 +66,23 @@ type QuestionView = {
   arguments?: Json;
   why?: string;
   source?: string;
+  destructive?: boolean; // its author says that it may destroy something
   changed?: { at: number; definition: Change; arguments: Change } | null;
+};
+
+/** An answer that a person gave before, and how the call went on. */
+type GivenAnswer = {
+  call: string;
+  tool: string;
+  server: string;
+  question: string;
+  kind: string;
+  message: string;
+  answer: AnswerView;
+  asked: number;
+  arguments: Json;
+  outcome: Outcome | null;
+  ran_s: number | null;
 };
 
 type FailureView = {

@@ -55,7 +55,7 @@ def test_what_is_no_field_is_written_as_json(asking: Console, plain: Chromium) -
     page = asking.open("/tools/burn")
     fill(page, "path", "/a")
     fill(page, "more", '{"n": 12345678901234567890')
-    says(page, "is not JSON")
+    says(page, "Is not JSON")
     click(page, "Run")
     assert page.evaluate(HERE) == "/tools/burn"
     fill(page, "more", '{"n": 12345678901234567890}')

@@ -3,6 +3,13 @@
 
 import { h, svg } from "../lib/dom.js";
 
+/** @type {ClockReading} */
+const ASKED = {
+  ...{ silent_s: 0, idle_s: null, silence_left: 1, is_silence_last: false },
+  ...{ used_s: 0, ceiling_s: null, used: 0, is_ceiling_last: false, ceiling_left_s: null },
+  ...{ frozen: "asked", answer_left_s: null },
+};
+
 /**
  * The ring of silence: full after a report, it empties clockwise; a pause sign while it stands still.
  * @param {() => ClockReading | null} reading null: the call has no such clock now
@@ -34,6 +41,9 @@ export function silenceRing(reading) {
     svg("path", { class: "pause", d: "M6.6 5.8v4.4M9.4 5.8v4.4" }),
   );
 }
+
+/** The ring of a call whose clocks stand still because a person is asked. */
+export const frozenRing = () => silenceRing(() => ASKED);
 
 /**
  * The line of the ceiling: it fills from the left, against a wall.

@@ -1,12 +1,15 @@
 // Buttons and forms: actions, submits, disclosures, copy buttons, and buttons that work only while they stand still.
+// None of them acts while the gateway cannot be reached.
 
 import { each, h } from "../lib/dom.js";
+import { online } from "../lib/event_feed.js";
 import { busyAction } from "../lib/resource.js";
-import { onCleanup, signal } from "../lib/signal.js";
+import { effect, signal } from "../lib/signal.js";
 import { setTimer } from "../lib/time.js";
+import { icon } from "./icon.js";
+import { isStillNow, watchStillness } from "./stillness.js";
 
-const STILL_MS = 500;
-const CHECK_INTERVAL_MS = 100;
+const COPIED_MS = 2_000;
 
 /**
  * A button for an action, which runs once at a time; an error is shown beside it.
@@ -16,7 +19,28 @@ const CHECK_INTERVAL_MS = 100;
  */
 export function actionButton(label, work, props) {
   const { act, busy, wrong } = busyAction(work);
-  return h("span.action", h("button", { type: "button", "aria-busy": busy, ...props, onclick: act }, label), wrong);
+  const onclick = () => void (online.peek() && act());
+  const about = { type: "button", "aria-busy": busy, "aria-disabled": isOffline, ...props, onclick };
+  return h("span.action", h("button", about, label), wrong);
+}
+
+/**
+ * An action button that works only after it has stood still for half a second.
+ * @param {Child} label
+ * @param {() => Promise<any>} work
+ * @param {Props} [props]
+ * @param {...Child} more beside the label
+ */
+export function guardedButton(label, work, props, ...more) {
+  const { act, busy, wrong } = busyAction(work);
+  const onclick = () => void (online.peek() && isStillNow(button) && act());
+  const button = h("button", { type: "button", "aria-busy": busy, ...props, onclick }, label, ...more);
+  const isStill = watchStillness(button);
+  effect(() => {
+    if (online() && isStill()) button.removeAttribute("aria-disabled");
+    else button.setAttribute("aria-disabled", "true");
+  });
+  return h("span.action", button, wrong);
 }
 
 /**
@@ -29,10 +53,15 @@ export function submitForm(tag, work, ...children) {
   const { act, busy, wrong } = busyAction(work);
   const onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    return act();
+    if (online.peek()) void act();
   };
   return h(tag, { onsubmit, novalidate: true, "aria-busy": busy }, ...children, wrong);
 }
+
+/** The button that sends a form. @param {Child} label */
+export const submitButton = (label) => h("button.main", { "aria-disabled": isOffline }, label);
+
+const isOffline = () => (online() ? null : "true");
 
 /**
  * A row of buttons; some open a panel below, one at a time.
@@ -51,42 +80,19 @@ export function disclosureButtons(...buttons) {
   return h("div.actions", h("div.row", ...row), panel);
 }
 
-/** A button that copies a text. @param {string} text */
-export function copyButton(text) {
-  const label = signal("Copy");
-  const copy = () => navigator.clipboard.writeText(text).then(() => label.set("Copied"));
-  return actionButton(label, copy, { class: "quiet" });
-}
-
 /**
- * A button that works only after it has stood still for half a second, so that none is pressed that moved under the pointer.
- * @param {string} text
- * @param {() => void} act
+ * A button that copies a text, and says so for a moment.
+ * @param {string | (() => string)} text
+ * @param {{label?: string, class?: string}} [how]
  */
-export function guardedButton(text, act) {
-  let position = "";
-  let stillSince = performance.now();
-  let cancelTimer = () => {};
-  const hasMoved = signal(true); // within the last half second
-  const node = h("button.main", { type: "button", "aria-disabled": () => (hasMoved() ? "true" : null) }, text);
-  const checkPosition = () => {
-    const { x, y, width, height } = node.getBoundingClientRect();
-    const here = [x, y, width, height].join();
-    if (here !== position) {
-      position = here;
-      stillSince = performance.now();
-    }
-    hasMoved.set(performance.now() - stillSince < STILL_MS);
+export function copyButton(text, { label = "Copy", class: look = "quiet" } = {}) {
+  const shown = signal(label);
+  const copy = async () => {
+    await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
+    shown.set("Copied");
+    setTimer(COPIED_MS, () => shown.set(label));
   };
-  const watch = () => {
-    checkPosition();
-    cancelTimer = setTimer(CHECK_INTERVAL_MS, watch);
-  };
-  node.addEventListener("click", () => {
-    checkPosition();
-    if (!hasMoved.peek()) act();
-  });
-  onCleanup(() => cancelTimer());
-  watch();
-  return node;
+  const { act, wrong } = busyAction(copy);
+  const button = h("button", { type: "button", class: look, onclick: () => void act() }, icon("copy", "s"), shown);
+  return h("span.action", button, wrong);
 }

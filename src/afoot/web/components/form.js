@@ -1,24 +1,22 @@
-// schemaForm: a form for a JSON schema. Drafts outlive a reload, and errors are shown at their fields.
+// schemaForm: a form for a JSON schema. Drafts outlive a reload. A wrong entry is told at its field; all of them are named
+// at the top, and the first one gets the focus.
 
 import { h } from "../lib/dom.js";
-import { isRedacted, joinPath, redactedPaths } from "../lib/exact_json.js";
-import { draftOf, fieldOf, isFullyShown, isLocalTime, valueOf } from "../lib/form_schema.js";
-import { signal } from "../lib/signal.js";
+import { joinPath, redactedPaths } from "../lib/exact_json.js";
+import { draftOf, fieldOf, isFullyShown, valueOf } from "../lib/form_schema.js";
 import { safeText } from "../lib/format.js";
+import { signal } from "../lib/signal.js";
+import { button, fieldElement, focusField, objectFields } from "./form_fields.js";
+import { icon } from "./icon.js";
 
-/** @typedef {{errors: Signal<FieldError[]>, paths: Set<string>, save: () => void}} Form */
-/** The draft of one field, and how to read and write it. @typedef {{form: Form, path: string, read: () => any, write: (draft: any) => void, at: (name: string | number) => Binding}} Binding */
+/** @typedef {import("./form_fields.js").Form} Form */
+/** @typedef {import("./form_fields.js").Binding} Binding */
 /** @typedef {{key: string, value?: Json}} DraftOptions the storage key of the draft, and its first value */
 
-const INPUT_TYPES = new Map(
-  Object.entries({ email: "email", uri: "url", date: "date", "date-time": "datetime-local" }),
-);
-const GROUP_KINDS = new Set(["object", "array", "choices"]);
 const JSON_FIELD = fieldOf({ title: "As JSON" });
-let fieldCount = 0;
 
 /**
- * A form for a schema: fields, or one JSON text if fields cannot show everything.
+ * A form for a schema: fields, or one JSON text if fields cannot show everything. `jsonButton` changes between the two.
  * @param {Schema | undefined} schema
  * @param {DraftOptions} options
  */
@@ -27,35 +25,75 @@ export function schemaForm(schema, options) {
   const { kept: state, canShow, save, forget } = storedDraft(rootField, options, hash(JSON.stringify(schema) ?? ""));
   const isJson = signal(state.isJson);
   const errors = signal(/** @type {FieldError[]} */ ([]));
+  const isReported = signal(false); // whether the errors are those of an attempt to send
   const currentValue = () => {
     /** @type {FieldError[]} */ const wrong = [];
     return { wrong, value: valueOf(isJson.peek() ? JSON_FIELD : rootField, state.draft, wrong) };
   };
+  const report = (/** @type {FieldError[]} */ wrong) => {
+    errors.set(wrong);
+    isReported.set(wrong.length > 0);
+    if (wrong.length) focusField(node, node.querySelector("[data-wrong]"));
+  };
   const read = () => {
     const { wrong, value } = currentValue();
     for (const path of redactedPaths(value)) wrong.push({ field: path, message: "is not shown here: give it anew" });
-    errors.set(wrong);
+    report(wrong);
     return wrong.length ? null : { value };
   };
   const turn = () => {
     const { wrong, value } = currentValue();
     if (!wrong.length && !isFullyShown(rootField, value))
       wrong.push({ field: "", message: "A form cannot show all of it" });
-    errors.set(wrong);
+    report(wrong);
     if (wrong.length) return;
     state.isJson = !isJson.peek();
     state.draft = draftOf(state.isJson ? JSON_FIELD : rootField, value);
     save();
     isJson.set(state.isJson);
   };
-  const binding = bindingAt({ errors, paths: new Set(), save }, "", () => state, "draft");
+  const binding = bindingAt({ errors, shown: new Map(), save }, "", () => state, "draft");
   const body = () => {
-    binding.form.paths.clear();
+    binding.form.shown.clear();
     return isJson() ? fieldElement(JSON_FIELD, binding) : objectFields(rootField, binding);
   };
-  const other = canShow && button(() => (isJson() ? "Edit as a form" : "Edit as JSON"), turn);
-  const node = h("div.form", () => generalErrors(binding.form), body, rootField.fields.length > 0 && other);
-  return { node, read, forget, show: (/** @type {Json[]} */ found) => errors.set(found.flatMap(gatewayErrors)) };
+  const hasOther = canShow && rootField.fields.length > 0;
+  const jsonButton = hasOther && button(() => (isJson() ? "Edit as a form" : "Edit as JSON"), turn);
+  const node = h("div.form", () => (isReported() && errors().length ? errorSummary(binding.form) : null), body);
+  return {
+    node,
+    jsonButton,
+    read,
+    forget,
+    show: (/** @type {Json[]} */ found) => report(found.flatMap(gatewayErrors)),
+  };
+}
+
+/**
+ * The names of all fields that need a look, each a button that leads there, and the errors that belong to no field.
+ * @param {Form} form
+ */
+function errorSummary({ errors, shown }) {
+  const known = errors().filter(({ field }) => shown.has(field));
+  const others = errors().filter(({ field }) => !shown.has(field));
+  const names = known.flatMap(({ field }, at) => [at > 0 && ", ", fieldLink(field, shown.get(field) ?? "")]);
+  const words = known.length === 1 ? "1 field needs a look: " : `${known.length} fields need a look: `;
+  const lines = others.map(({ field, message }) => h("li", safeText(`${field} ${message}`.trim(), 1000)));
+  return h(
+    "div.form-errors",
+    { role: "alert", tabindex: "-1" },
+    icon("warning"),
+    h("div", known.length > 0 && h("p", h("b.mid", words), ...names), lines.length > 0 && h("ul", ...lines)),
+  );
+}
+
+/** @param {string} path @param {string} title */
+function fieldLink(path, title) {
+  const go = (/** @type {Event} */ { currentTarget }) => {
+    const form = /** @type {Element} */ (currentTarget).closest(".form");
+    if (form) focusField(form, form.querySelector(`[data-path="${CSS.escape(path)}"]`));
+  };
+  return h("button.link", { type: "button", onclick: go }, safeText(title, 100));
 }
 
 /**
@@ -86,158 +124,6 @@ function storedDraft(whole, { key, value }, mark) {
     }
   };
   return { kept, canShow, save, forget: () => sessionStorage.removeItem(place) };
-}
-
-/** The errors that belong to no visible field. @param {Form} form */
-function generalErrors({ errors, paths }) {
-  const rest = errors().filter((one) => !paths.has(one.field));
-  const lines = rest.map(({ field, message }) => h("li", `${field} ${message}`));
-  return lines.length ? h("ul.wrong", { role: "alert" }, ...lines) : null;
-}
-
-/** The fields of an object. @param {Field} field @param {Binding} binding */
-const objectFields = ({ fields }, binding) =>
-  h("div.fields", ...fields.map((one) => fieldElement(one, binding.at(one.name))));
-
-/** A field with label, hint and error. @param {Field} given @param {Binding} binding */
-function fieldElement(given, binding) {
-  const { form, path, read } = binding;
-  form.paths.add(path);
-  const field = isRedacted(read()) ? redactedField(given) : given;
-  const id = `field-${++fieldCount}`;
-  const isGroup = GROUP_KINDS.has(field.kind);
-  const error = () => form.errors().find((one) => one.field === path)?.message;
-  const described = { id, "aria-describedby": `${id}-about`, "aria-required": field.required ? "true" : null };
-  const about = { ...described, "aria-invalid": () => (error() ? "true" : null) };
-  const own = { ...binding, read: () => (isRedacted(read()) ? "" : read()) };
-  const isNull = signal(field.nullable && read() === null);
-  const control = () => (isNull() ? null : CONTROLS[field.kind](field, own, about));
-  const title = [field.title || "item", field.required && field.name && h("span.needed", " (required)")];
-  const label = isGroup ? h("legend", ...title) : h("label", { for: id }, ...title);
-  const nullCheckbox = field.nullable && nullBox(field, binding, isNull);
-  const hint = h("p.about", { id: `${id}-about` }, field.hint, () => error() && h("strong.wrong", ` ${error()}`));
-  return h(isGroup ? "fieldset.field" : "div.field", label, nullCheckbox, control, hint);
-}
-
-/**
- * A field whose value is redacted: it begins empty, and as JSON instead of nested fields.
- * @param {Field} field
- */
-function redactedField(field) {
-  const kind = GROUP_KINDS.has(field.kind) ? "json" : field.kind;
-  return { ...field, kind, required: true, secret: true };
-}
-
-/**
- * The checkbox that sets a field to null.
- * @param {Field} field
- * @param {Binding} binding
- * @param {Signal<boolean>} isNull
- */
-function nullBox(field, binding, isNull) {
-  const turn = (/** @type {boolean} */ is) => {
-    binding.write(is ? null : draftOf({ ...field, nullable: false }, field.schema.default ?? undefined));
-    isNull.set(is);
-  };
-  return h("label", checkbox(isNull.peek(), turn), "no value (null)");
-}
-
-/** @type {Record<Kind, (field: Field, binding: Binding, about: Props) => HTMLElement>} */
-const CONTROLS = {
-  text({ schema, secret }, binding, about) {
-    const isZoned = schema.format === "date-time" && binding.read() && !isLocalTime(binding.read());
-    const type = secret ? "password" : isZoned ? "text" : INPUT_TYPES.get(schema.format);
-    if (type || schema.maxLength <= 200) return inputElement(binding, { ...about, type: type ?? "text", step: 1 });
-    return h("textarea", { ...about, rows: 1, ".value": binding.read(), oninput: onInput(binding) });
-  },
-  number({ schema, secret }, binding, about) {
-    const inputmode = schema.type === "integer" ? "numeric" : "decimal";
-    return inputElement(binding, { ...about, type: secret ? "password" : "text", inputmode });
-  },
-  boolean({ required, secret }, binding, about) {
-    if (!required || secret) return selectElement(["true", "false"], ["yes", "no"], binding, about);
-    return checkbox(binding.read() === "true", (is) => binding.write(String(is)), about);
-  },
-  choice({ options }, binding, about) {
-    const titles = options.map((one) => one.title);
-    return selectElement(Object.keys(titles), titles, binding, about);
-  },
-  choices({ options }, binding, about) {
-    const others = (/** @type {string} */ one) => binding.read().filter((/** @type {string} */ other) => other !== one);
-    const box = (/** @type {[string, {title: string}]} */ [one, { title }]) => {
-      const turn = (/** @type {boolean} */ is) => binding.write(is ? [...others(one), one] : others(one));
-      return h("label", checkbox(binding.read().includes(one), turn), title);
-    };
-    return h("div", { ...about, role: "group" }, ...Object.entries(options).map(box));
-  },
-  object(field, binding) {
-    const has = signal(binding.read() !== "");
-    const turn = () => {
-      binding.write(has.peek() ? "" : draftOf({ ...field, required: true }));
-      has.set(!has.peek());
-    };
-    const fields = () => (has() ? objectFields(field, binding) : null);
-    return h("div", fields, !field.required && button(() => (has() ? "Leave out" : "Add"), turn));
-  },
-  array(field, binding) {
-    const item = /** @type {Field} */ (field.item);
-    const changed = signal(0);
-    const set = (/** @type {any[]} */ drafts) => {
-      binding.write(drafts);
-      binding.form.errors.set([]); // paths of other items may have changed
-      changed.touch();
-    };
-    const add = button("Add", () => set([...binding.read(), draftOf(item)]), `Add ${field.title}`);
-    const row = (/** @type {unknown} */ _, /** @type {number} */ number) => {
-      const title = `${field.title} ${number + 1}`;
-      const drop = () => {
-        set(binding.read().toSpliced(number, 1));
-        add.focus();
-      };
-      return h("li", fieldElement({ ...item, title }, binding.at(number)), button("Remove", drop, `Remove ${title}`));
-    };
-    const rows = () => {
-      changed();
-      return h("ol", ...binding.read().map(row));
-    };
-    return h("div", rows, add);
-  },
-  json(field, { form, path, read, write }, about) {
-    const oninput = (/** @type {any} */ { target }) => {
-      write(target.value);
-      const wrong = form.errors.peek().filter((one) => one.field !== path);
-      valueOf(field, target.value, wrong, path);
-      form.errors.set(wrong);
-    };
-    return h("textarea.code", { ...about, rows: 4, spellcheck: "false", ".value": read(), oninput });
-  },
-};
-
-/** @param {string | (() => string)} text @param {() => void} onclick @param {string} [label] */
-const button = (text, onclick, label) => h("button.quiet", { type: "button", onclick, "aria-label": label }, text);
-
-/** @param {boolean} is @param {(is: boolean) => void} turn @param {Props} [about] */
-const checkbox = (is, turn, about) =>
-  h("input", { ...about, type: "checkbox", ".checked": is, onchange: ({ target }) => turn(target.checked) });
-
-/** @param {Binding} binding */
-const onInput = ({ write }) => (/** @type {any} */ { target }) => write(target.value); // prettier-ignore
-
-/** @param {Binding} binding @param {Props} props */
-const inputElement = (binding, props) =>
-  h("input", { ...props, autocomplete: "off", ".value": binding.read(), oninput: onInput(binding) });
-
-/**
- * @param {string[]} values
- * @param {string[]} titles
- * @param {Binding} binding
- * @param {Props} about
- */
-function selectElement(values, titles, binding, about) {
-  const option = (/** @type {string} */ value, /** @type {string} */ title) =>
-    h("option", { value, ".selected": value === binding.read() }, title);
-  const options = values.map((value, at) => option(value, titles[at]));
-  return h("select", { ...about, onchange: onInput(binding) }, option("", "—"), ...options);
 }
 
 /**

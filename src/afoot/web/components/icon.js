@@ -10,12 +10,14 @@ export const path = (d, more) => ["path", { d, ...more }];
 /** @satisfies {Record<string, Shape[]>} */
 const ICONS = {
   again: [path("M13 8a5 5 0 1 1-1.6-3.7L13 5.8M13 2.6v3.2H9.8")],
+  bell: [path("M3.5 11.5h9c-1-1.2-1.2-2.3-1.2-4.2a3.3 3.3 0 0 0-6.6 0c0 1.9-.2 3-1.2 4.2zM6.7 13.6h2.6")],
   check: [path("M3 8.6 6.3 12 13 4.6", { "stroke-width": 1.9 })],
   close: [path("M4.2 4.2l7.6 7.6M11.8 4.2l-7.6 7.6")],
   copy: [
     ["rect", { x: 5.5, y: 5.5, width: 8, height: 8, rx: 1.5 }],
     path("M10.5 5.5V4A1.5 1.5 0 0 0 9 2.5H4A1.5 1.5 0 0 0 2.5 4v5A1.5 1.5 0 0 0 4 10.5h1.5"),
   ],
+  document: [path("M4 1.8h5.4L12.6 5v9.2H4zM9.2 2v3.2h3.2M6 8.2h4.4M6 10.8h4.4")],
   down: [path("M4.5 6.3 8 9.8l3.5-3.5")],
   find: [["circle", { cx: 7, cy: 7, r: 4.2 }], path("M10.2 10.2 13.5 13.5")],
   history: [path("M3 8a5.2 5.2 0 1 0 1.7-3.8L3 5.7M3 2.6v3.1h3.1M8 5.2V8.3l2 1.3")],
@@ -37,13 +39,17 @@ const ICONS = {
   ],
   open: [path("M6 3.5H3.5v9h9V10M9 3h4v4M13 3 7.5 8.5")],
   play: [path("M5 3.2v9.6L12.6 8z", { class: "solid" })],
+  prompt: [path("M2.2 3h11.6v8H7.4l-3 2.6V11H2.2zM5 6h6M5 8.4h4")],
   right: [path("M6.3 4.5 9.8 8l-3.5 3.5")],
+  server: [path("M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.01M5 11h.01")],
   system: [["circle", { cx: 8, cy: 8, r: 5.6 }], path("M8 2.4a5.6 5.6 0 0 1 0 11.2z", { class: "solid" })],
+  tab: [path("M2 4.2h12v9H2zM2 6.8h12M4 4.2V2.8h4v1.4")],
   tool: [
     path(
       "M13.6 4.6a3.3 3.3 0 0 1-4.4 4L5 12.8a1.3 1.3 0 0 1-1.9-1.9l4.3-4.2a3.3 3.3 0 0 1 4-4.4L9.5 4.2l.4 1.9 1.9.4z",
     ),
   ],
+  warning: [path("M8 2.2 14.6 13.6H1.4zM8 6.6v3.2"), ["circle", { cx: 8, cy: 11.6, r: 0.5, fill: "currentColor" }]],
 };
 
 /**

@@ -57,7 +57,7 @@ const QUESTION_RENDERERS = {
       if (error?.status === 422) fields.show(error.fields);
       else if (found && !error) fields.forget();
     };
-    const buttons = h("div.row", h("button.main", "Send"), ...declineButtons(send));
+    const buttons = h("div.row", fields.jsonButton, h("button.main", "Send"), ...declineButtons(send));
     return submitForm("form", submit, h("p", safeText(message)), fields.node, buttons);
   },
   url({ message, params }, send) {
@@ -108,7 +108,7 @@ const decisionButtons = (decide) =>
     actionButton("Skip", () => decide({ decision: "skip" })),
     ["Reject, and say what to do instead…", () => rejectPanel(decide)],
     ["Always allow…", () => alwaysPanel(decide)],
-    guardedButton("Run", () => decide({ decision: "run" })),
+    guardedButton("Run", () => decide({ decision: "run" }), { class: "main" }),
   );
 
 /** @param {Decide} decide */
@@ -129,5 +129,5 @@ function alwaysPanel(decide) {
   const time = choose(TIMES, "connection");
   const always = () => decide({ decision: "always", scope: scope.value, for: Number(time.value) || time.value });
   const labels = [h("label", "Allow ", scope), h("label", "for how long ", time)];
-  return h("div.panel.row", ...labels, guardedButton("Run, and allow", always));
+  return h("div.panel.row", ...labels, guardedButton("Run, and allow", always, { class: "main" }));
 }

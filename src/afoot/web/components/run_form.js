@@ -1,7 +1,7 @@
 // runForm: a form that starts a call of a tool, or runs an earlier call again.
 
 import { post } from "../lib/api.js";
-import { submitForm } from "./controls.js";
+import { submitButton, submitForm } from "./controls.js";
 import { h } from "../lib/dom.js";
 import { schemaForm } from "./form.js";
 import { attempt } from "../lib/resource.js";
@@ -26,7 +26,7 @@ export function runForm(schema, of, { to, body, title, label, hint, warning }) {
     fields.forget();
     navigate(callPath(call.id));
   };
-  const button = h("button.main", () => (isWarned() ? "Run it all the same" : label));
+  const button = submitButton(() => (isWarned() ? "Run it all the same" : label));
   const warningText = h("p.problem", { role: "alert", shown: isWarned }, warning);
   return submitForm(
     "form.sheet",
@@ -35,6 +35,6 @@ export function runForm(schema, of, { to, body, title, label, hint, warning }) {
     h("p.soft", hint),
     fields.node,
     warningText,
-    h("p.row", button),
+    h("div.buttons", fields.jsonButton, h("span.grow"), button),
   );
 }

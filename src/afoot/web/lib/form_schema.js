@@ -154,7 +154,7 @@ export function valueOf(field, draft, wrong, path = "") {
   if ((draft === null && field.nullable) || isRedacted(draft)) return draft;
   if (Array.isArray(draft))
     return arrayValue(field, draft, bad, (one, at) => valueOf(one, draft[at], wrong, joinPath(path, at)));
-  if (draft === "" || draft == null) return field.required ? bad("is required") : undefined;
+  if (draft === "" || draft == null) return field.required ? bad("nothing entered yet") : undefined;
   if (typeof draft === "string") return (SCALARS[field.kind] ?? SCALARS.json)(field, draft, bad);
   const pairs = field.fields.map((one) => [one.name, valueOf(one, draft[one.name], wrong, joinPath(path, one.name))]);
   return Object.fromEntries(pairs.filter(([, value]) => value !== undefined));

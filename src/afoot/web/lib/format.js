@@ -122,6 +122,12 @@ export function formatRate(rate) {
 /** "1 tool", "3 tools". @param {number} number @param {string} what */
 export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
+/** The time of day: 14:20:07. @param {number} at */
+export function formatClock(at) {
+  const day = new Date(at * 1000);
+  return [day.getHours(), day.getMinutes(), day.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+}
+
 /** An instant in local time; the date is left out for today. @param {number} at */
 export function formatTime(at) {
   const day = new Date(at * 1000);

@@ -54,7 +54,16 @@ export function startRouter() {
   addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     const isOurs = link?.origin === location.origin && !link.target && !link.hash && !link.hasAttribute("download");
-    if (!isOurs || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    if (
+      !isOurs ||
+      event.defaultPrevented ||
+      event.button ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
     event.preventDefault();
     navigate(link.pathname + link.search);
   });
