@@ -34,7 +34,7 @@ OPENS: Final = {
     "POST /api/servers/{name}/reload": {X}, "POST /api/servers/{name}/login": {X},
     "GET /api/servers/{name}/login": {X}, "POST /api/servers/{name}/logout": {X},
     "POST /api/logout": {X},
-    "GET /api/extension": {X}, "POST /api/extension/rotate": {X},
+    "GET /api/hosts": {X}, "GET /api/extension": {X}, "POST /api/extension/rotate": {X},
     "GET /api/tabs": {W}, "POST /api/tabs/{id}/reload": {X},
     "POST /api/session/code": {X}, "GET /api/session": {X}, "DELETE /api/session/{id}": {X},
 }  # fmt: skip
