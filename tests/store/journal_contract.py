@@ -18,7 +18,7 @@ from afoot.core.facts import (
     Sample,
     Started,
 )
-from afoot.core.ports import Batch, CallQuery
+from afoot.core.ports import Batch, CallQuery, CallRow
 from afoot.errors import StoreError
 from tests.store.conftest import Opener
 from tests.store.sample_batches import EVERY_FACT, batch, entries, opened, row, write
@@ -287,3 +287,92 @@ async def test_every_journal_has_an_epoch_of_its_own(opener: Opener) -> None:
     """H2: a watcher sees by the epoch that its position means nothing here."""
     async with opener() as journal:
         assert len(journal.epoch) >= 8
+
+
+def ended(call: str, opened: float, lasted: float, **more: object) -> CallRow:
+    """The row of a call that started at once, and ended well unless `more` says otherwise."""
+    fields = {"state": "finished", "outcome": "ok", "started": opened, "finished": opened + lasted}
+    return replace(row(call, opened), **{**fields, "ran_s": lasted, "approved": "auto", **more})
+
+
+TREE = (
+    ended("top", 1.0, 9.0, caller="ann"),
+    ended("left", 2.0, 3.0, parent="top", tool="fetch"),
+    ended("leaf", 3.0, 1.0, parent="left", outcome="failed", tool="fetch"),
+    ended("alone", 5.0, 4.0, server="web"),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        (CallQuery(since=3.0), ["alone", "leaf"]),
+        (CallQuery(since=2.0, before=5.0), ["leaf", "left"]),
+        (CallQuery(ended_since=9.0), ["alone", "top"]),
+        (CallQuery(is_root=True), ["alone", "top"]),
+        (CallQuery(outcome="failed,lost"), ["leaf"]),
+        (CallQuery(outcome="ok,failed", is_root=True), ["alone", "top"]),
+        (CallQuery(slower_than={("tools", "export"): 5.0, ("web", "export"): 4.0}), ["top"]),
+        (CallQuery(slower_than={("tools", "fetch"): 0.5}), ["left"]),
+        (CallQuery(slower_than={}), []),
+        (CallQuery(sort="opened"), ["top", "left", "leaf", "alone"]),
+        (CallQuery(sort="-duration"), ["top", "alone", "left", "leaf"]),
+        (CallQuery(sort="duration"), ["leaf", "left", "alone", "top"]),
+        (CallQuery(sort="tool"), ["alone", "top", "leaf", "left"]),
+        (CallQuery(sort="-tool"), ["leaf", "left", "alone", "top"]),
+        (CallQuery(sort="caller"), ["top", "alone", "leaf", "left"]),
+        (CallQuery(sort="opened", skip=1, limit=2), ["left", "leaf"]),
+        (CallQuery(skip=9), []),
+    ],
+)
+async def test_calls_are_found_by_time_tree_and_duration_in_every_order(
+    opener: Opener, query: CallQuery, ids: list[str]
+) -> None:
+    """H1, V1: a view of the history chooses a time, an order and a page of it."""
+    async with opener() as journal:
+        await write(journal, *TREE)
+        assert [found.id for found in await journal.find(query)] == ids
+
+
+async def test_calls_that_asked_a_person_are_found(opener: Opener) -> None:
+    """H1, A1, Q1: an approval by its row, a form or a link by its facts; not a question of a child call."""
+    async with opener() as journal:
+        await write(journal, ended("approved", 1.0, 1.0, approved="user"), ended("plain", 2.0, 1.0))
+        for call, kind in (("form", "form"), ("below", "below")):
+            asked = Asked(3.5, Question("q", "k", kind))
+            told = entries(call, [opened(3.0), Started(3.0), asked, Answered(5.0, "q", Answer())])
+            await write(journal, *told, ended(call, 3.0, 3.0, ran_s=1.5))
+        found = await journal.find(CallQuery(is_asked=True))
+        assert [one.id for one in found] == ["form", "approved"]
+        outlines = await journal.outlines(CallQuery())
+        assert {one.id for one in outlines if one.is_asked} == {"form", "approved"}
+
+
+async def test_outlines_have_every_call_that_matches(opener: Opener) -> None:
+    """H1, V1: newest first, whatever the limit and the order of a page."""
+    async with opener() as journal:
+        await write(journal, *TREE)
+        found = await journal.outlines(CallQuery(tool="fetch", limit=1, skip=1, sort="duration"))
+        assert [(one.id, one.parent, one.outcome) for one in found] == [
+            ("leaf", "left", "failed"),
+            ("left", "top", "ok"),
+        ]
+        assert (found[0].opened, found[0].started, found[0].finished, found[0].ran_s) == (3.0, 3.0, 4.0, 1.0)
+        assert await journal.outlines(CallQuery(tool="nobody")) == []
+
+
+async def test_calls_are_counted_at_every_depth_below(opener: Opener) -> None:
+    """H1, V1: a tree says how many calls it has before it is unfolded."""
+    async with opener() as journal:
+        await write(journal, *TREE)
+        assert await journal.descendants(["top", "left", "leaf", "nobody"]) == {"top": (2, 1), "left": (1, 1)}
+        assert await journal.descendants([]) == {}
+
+
+async def test_calls_that_ran_more_than_once_are_known(opener: Opener) -> None:
+    """H1, H4: by a second start, among however many calls."""
+    async with opener() as journal:
+        await write(journal, *entries("again", [opened(1.0), Started(1.0), Started(2.0, 2)]))
+        await write(journal, *entries("once", [opened(1.0), Started(1.0)]))
+        many = [f"c{n}" for n in range(1200)]
+        assert await journal.retried([*many, "again", "once"]) == ["again"]

@@ -265,13 +265,20 @@ class CallQuery(Struct, frozen=True, omit_defaults=True):
     tool: str = ""
     server: str = ""
     state: str = ""
-    outcome: str = ""
+    outcome: str = ""  # several are joined by commas
     caller: str = ""
     before: float | None = None
     limit: int = 100
     parent: str = ""
     after: float | None = None  # opened after: then the oldest of them are found, though newest first
     is_answered: bool = False  # its facts may have an answer; only the newest calls are searched for this
+    since: float | None = None  # opened at this time or later
+    ended_since: float | None = None  # ended at this time or later
+    is_root: bool = False  # no other call made it
+    is_asked: bool = False  # a person was asked, for an approval or with a form or link
+    slower_than: Mapping[tuple[str, str], float] | None = None  # by server and tool: seconds on the clock
+    sort: str = "-opened"  # or duration, tool, caller; with a minus the other way round
+    skip: int = 0  # calls before the first that is wanted
 
 
 class PurgeRule(Struct, frozen=True):
@@ -304,6 +311,23 @@ class CallRow(Struct, frozen=True, omit_defaults=True):
     parent: str = ""  # the call that made it
     key: str = ""  # the idempotency key that its caller chose
     ran_s: float | None = None  # seconds on the clock, without the time of people; None: it never started
+
+
+class CallOutline(Struct, frozen=True):
+    """A call that has ended, with no more than what sums and drawings of many calls need."""
+
+    id: str
+    tool: str
+    server: str
+    caller: str
+    opened: float
+    started: float | None
+    finished: float | None
+    outcome: str | None
+    approved: str
+    parent: str
+    ran_s: float | None
+    is_asked: bool  # a person was asked, for an approval or with a form or link
 
 
 class Batch(Struct):
@@ -354,6 +378,21 @@ class Journal(Protocol):
 
     def children(self, call: str) -> Awaitable[tuple[int, int]]:
         """Count the calls below this one that have ended, and those of them that did not end well."""
+        ...
+
+    def outlines(self, query: CallQuery) -> Awaitable[list[CallOutline]]:
+        """All calls that match, newest first, in short; `limit`, `sort` and `skip` do not count."""
+        ...
+
+    def descendants(self, calls: Sequence[str]) -> Awaitable[dict[str, tuple[int, int]]]:
+        """Count the ended calls at any depth below each of these, and those that did not end well.
+
+        Calls without any are left out.
+        """
+        ...
+
+    def retried(self, calls: Sequence[str]) -> Awaitable[list[str]]:
+        """The calls of these whose tool was started more than once."""
         ...
 
     def purge(self, rule: PurgeRule) -> Awaitable[int]:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from math import inf, nextafter
 
 from msgspec import json
+from msgspec.structs import replace
 
 from afoot.core.facts import Entry, Sample
 from afoot.core.ports import CallQuery, CallRow, Journal
@@ -16,14 +17,17 @@ MAX_NAMED = 5  # unreadable calls that the error names
 _encode = json.Encoder().encode
 
 
-async def export_lines(journal: Journal, call: str = "") -> AsyncIterator[bytes]:
+async def export_lines(
+    journal: Journal, call: str = "", query: CallQuery | None = None
+) -> AsyncIterator[bytes]:
     """Yield the history as JSON lines: the facts of each call, then its readings; live calls last.
 
-    A piece may end within a line. Calls that are added meanwhile may be missing; each call that is there is
-    whole. Raises StoreError; for calls that cannot be read only after all others were yielded.
+    With a `query`, only the ended calls that match. A piece may end within a line. Calls that are added
+    meanwhile may be missing; each call that is there is whole. Raises StoreError; for calls that cannot be
+    read only after all others were yielded.
     """
     unread, why = list[str](), ""
-    async for name in _call_ids(journal, call):
+    async for name in _call_ids(journal, call, query):
         try:
             found = [*await journal.facts(name), *await journal.samples(name)]
         except StoreError as error:
@@ -37,14 +41,15 @@ async def export_lines(journal: Journal, call: str = "") -> AsyncIterator[bytes]
         raise StoreError(f"{why}; nothing is told of {len(unread)} calls, all of the others: {names}")
 
 
-async def _call_ids(journal: Journal, call: str) -> AsyncIterator[str]:
+async def _call_ids(journal: Journal, call: str, query: CallQuery | None) -> AsyncIterator[str]:
     """The ids of the calls to export."""
     if call:
         yield call
         return
     living = dict.fromkeys(await journal.unfinished())
-    before: float | None = None
-    while page := await journal.find(CallQuery(before=before, limit=EXPORT_PAGE_CALLS)):
+    wanted = replace(query or CallQuery(), limit=EXPORT_PAGE_CALLS, sort="-opened", skip=0)
+    before = wanted.before
+    while page := await journal.find(replace(wanted, before=before)):
         shown = _without_last_moment(page)
         for row in shown:
             if row.id not in living:
@@ -52,8 +57,9 @@ async def _call_ids(journal: Journal, call: str) -> AsyncIterator[str]:
         if len(page) < EXPORT_PAGE_CALLS:
             break
         before = nextafter(shown[-1].opened, -inf) if shown is page else nextafter(page[-1].opened, inf)
-    for one in living:
-        yield one
+    if query is None:
+        for one in living:
+            yield one
 
 
 def _without_last_moment(page: list[CallRow]) -> list[CallRow]:

@@ -1,6 +1,7 @@
 """`MemoryJournal` keeps facts in memory: for tests, and for a call made without a gateway."""
 
 import secrets
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import inf
 from types import TracebackType
@@ -8,10 +9,18 @@ from typing import Self
 
 from msgspec import json
 
-from afoot.core.facts import Answered, Entry, Finished, HandedOver, Opened, Sample
-from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
+from afoot.core.facts import Answered, Asked, Entry, Finished, HandedOver, Opened, Sample, Started
+from afoot.core.ports import Batch, CallOutline, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
-from afoot.store.search import FILTER_FIELDS, MAX_ROWS, json_spellings
+from afoot.store.conditions import (
+    APPROVED_BY_PEOPLE,
+    ASKED_KINDS,
+    MAX_ROWS,
+    has_stood_still,
+    in_order,
+    json_spellings,
+    row_fits,
+)
 
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # SQLite's LIKE folds only these
 
@@ -85,10 +94,54 @@ class MemoryJournal:
     async def find(self, query: CallQuery) -> list[CallRow]:
         """The calls that match, newest first, at most 1,000."""
         self._check_open()
-        newest = sorted(self._rows.values(), key=lambda row: (row.opened, row.id), reverse=True)
-        found = [row for row in newest if self._matches(row, query)]
+        found = in_order([row for row in self._rows.values() if self._matches(row, query)], query.sort)
         limit = max(0, min(query.limit, MAX_ROWS))
-        return found[:limit] if query.after is None else found[max(0, len(found) - limit) :]
+        if query.after is not None:
+            return found[max(0, len(found) - limit) :]
+        return found[max(0, query.skip) :][:limit]
+
+    async def outlines(self, query: CallQuery) -> list[CallOutline]:
+        """All calls that match, newest first, in short."""
+        self._check_open()
+        found = in_order([row for row in self._rows.values() if self._matches(row, query)], "-opened")
+        return [
+            CallOutline(
+                row.id, row.tool, row.server, row.caller, row.opened, row.started, row.finished, row.outcome,
+                row.approved, row.parent, row.ran_s, self._is_asked(row),
+            )
+            for row in found
+        ]  # fmt: skip
+
+    async def descendants(self, calls: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """How many calls are at any depth below each of these, and how many of those did not end well."""
+        self._check_open()
+        below: dict[str, list[CallRow]] = {}
+        for row in self._rows.values():
+            below.setdefault(row.parent, []).append(row)
+
+        def walk(call: str) -> Iterator[CallRow]:
+            for row in below.get(call, ()):
+                yield row
+                yield from walk(row.id)
+
+        found = {call: list(walk(call)) for call in calls}
+        return {
+            call: (len(rows), sum(row.outcome != "ok" for row in rows))
+            for call, rows in found.items()
+            if rows
+        }
+
+    async def retried(self, calls: Sequence[str]) -> list[str]:
+        """The calls of these whose tool was started more than once."""
+        self._check_open()
+        return [
+            call
+            for call in calls
+            if any(
+                isinstance(entry.fact, Started) and entry.fact.attempt > 1
+                for entry in self._calls.get(call, {}).values()
+            )
+        ]
 
     async def unfinished(self) -> list[str]:
         """The ids of calls without a recorded end, oldest first."""
@@ -162,16 +215,20 @@ class MemoryJournal:
             self._live.pop(entry.call, None)
 
     def _matches(self, row: CallRow, query: CallQuery) -> bool:
-        if any(getattr(query, field) not in ("", getattr(row, field)) for field in FILTER_FIELDS):
-            return False
-        if query.before is not None and row.opened >= query.before:
-            return False
-        if query.after is not None and row.opened <= query.after:
+        if not row_fits(row, query) or (query.is_asked and not self._is_asked(row)):
             return False
         facts = self._calls.get(row.id, {}).values()
         if query.is_answered and not any(type(entry.fact) is Answered for entry in facts):
             return False
         return not query.text or self._contains(row, query.text)
+
+    def _is_asked(self, row: CallRow) -> bool:
+        """Whether a person was asked, for an approval or with a form or a link."""
+        if row.approved in APPROVED_BY_PEOPLE:
+            return True
+        facts = [entry.fact for entry in self._calls.get(row.id, {}).values()]
+        kinds = [fact.question.kind for fact in facts if isinstance(fact, Asked)]
+        return has_stood_still(row) and any(kind in ASKED_KINDS for kind in kinds)
 
     def _contains(self, row: CallRow, text: str) -> bool:
         plain = text.translate(_LOWER)

@@ -4,7 +4,6 @@ The list of calls can be made again from the facts. Rows are therefore written i
 `rebuild_unlisted_rows` makes those again that a crash took.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable
 
@@ -13,18 +12,17 @@ from msgspec import DecodeError
 from afoot.core.call import Call, fold
 from afoot.core.facts import Entry, Reading, Sample
 from afoot.core.ports import CallQuery, CallRow, Journal
-from afoot.store import codec
+from afoot.store import codec, conditions
+from afoot.store.conditions import MAX_ROWS
 
 MIN_ID_PART = 4  # characters of an id that a person must type at least
 
-MAX_ROWS = 1000
 MAX_SEARCHED_ANSWERS = 5000  # newest calls whose facts are read for an answer
 
 # Rows of the list that are written together. Measured: a short call is then a fifth cheaper to record than
 # with its row written at once.
 ROW_BATCH = 64
 
-FILTER_FIELDS = ("tool", "server", "state", "outcome", "caller", "parent")
 SAVE_LISTED_POSITION = (
     """INSERT INTO meta VALUES ('listed', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
 )
@@ -40,14 +38,6 @@ _LATEST = "SELECT call, number, left_out, body FROM samples WHERE call = ? ORDER
 # Arguments may have this text in them, too: so a call may be found that has no answer.
 _ANSWERED = """EXISTS (
     SELECT 1 FROM facts WHERE call = calls.id AND instr(body, CAST('"type":"answered"' AS BLOB))
-)"""
-
-# The arguments are in the call's first fact. They are searched as JSON text.
-_ARGUMENTS = """EXISTS (
-    SELECT 1 FROM (
-        SELECT CAST(body AS TEXT) AS body FROM facts WHERE call = calls.id ORDER BY seq LIMIT 1
-    )
-    WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$[0].arguments') END LIKE ? ESCAPE '\\'
 )"""
 
 
@@ -69,32 +59,20 @@ def ambiguous_id_message(name: str, fitting: list[str]) -> str:
 
 def find_rows(db: sqlite3.Connection, query: CallQuery) -> list[CallRow]:
     """The calls that match, newest first; raises sqlite3.Error."""
-    where, values = ["1"], list[str | float]()
-    for field in FILTER_FIELDS:
-        wanted = getattr(query, field)
-        if wanted:
-            where.append(f"{field} = ?")
-            values.append(wanted)
-    if query.parent:
-        where.append("parent != ''")  # the condition of its partial index, which SQLite then uses
-    if query.before is not None:
-        where.append("opened < ?")
-        values.append(query.before)
-    if query.after is not None:
-        where.append("opened > ?")
-        values.append(query.after)
-    if query.text:
-        where.append(_text_condition(query.text, values))
-    order = "opened DESC, id DESC" if query.after is None else "opened, id"
+    where, values = conditions.where(query)
+    order = "opened, id" if query.after is not None else conditions.order(query.sort)
     sql = (
         "SELECT id, tool, server, caller, opened, state, outcome, finished, progress, total, message,"
-        f" started, approved, parent, key, ran_s FROM calls WHERE {' AND '.join(where)} ORDER BY {order}"
+        f" started, approved, parent, key, ran_s FROM calls WHERE {where} ORDER BY {order}"
     )
     if query.is_answered:
         sql = f"SELECT * FROM ({sql} LIMIT {MAX_SEARCHED_ANSWERS}) AS calls WHERE {_ANSWERED}"
     limit = max(0, min(query.limit, MAX_ROWS))
-    found = [CallRow(*columns) for columns in db.execute(f"{sql} LIMIT ?", (*values, limit))]
-    return sorted(found, key=lambda row: (row.opened, row.id), reverse=True)
+    found = [
+        CallRow(*columns)
+        for columns in db.execute(f"{sql} LIMIT ? OFFSET ?", (*values, limit, max(0, query.skip)))
+    ]
+    return found[::-1] if query.after is not None else found
 
 
 def keyed(db: sqlite3.Connection, caller: str, key: str) -> list[tuple[float, str]]:
@@ -136,11 +114,6 @@ def count_children(db: sqlite3.Connection, call: str) -> tuple[int, int]:
     return int(total), int(failed)
 
 
-def json_spellings(text: str) -> list[str]:
-    """The text as JSON may spell it: as it is, and with the escapes that many clients send."""
-    return list(dict.fromkeys([text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]))
-
-
 def rebuild_unlisted_rows(db: sqlite3.Connection, listed: int) -> dict[str, CallRow]:
     """The rows of calls that ended after the last batch of rows was written; raises sqlite3.Error."""
     found: dict[str, CallRow] = {}
@@ -152,21 +125,6 @@ def rebuild_unlisted_rows(db: sqlite3.Connection, listed: int) -> dict[str, Call
         except (ValueError, KeyError, DecodeError):
             pass  # a history that cannot be folded, or a damaged one: the other calls are listed all the same
     return found
-
-
-def _text_condition(text: str, values: list[str | float]) -> str:
-    plain = _like_pattern(text)
-    values.extend([plain, plain, plain])
-    tests = [f"{field} LIKE ? ESCAPE '\\'" for field in ("id", "tool", "message")]
-    for spelling in json_spellings(text):
-        values.append(_like_pattern(spelling))
-        tests.append(_ARGUMENTS)
-    return f"({' OR '.join(tests)})"
-
-
-def _like_pattern(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
 
 
 def _latest_reading(db: sqlite3.Connection, call: Call) -> Reading:

@@ -10,7 +10,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -23,9 +23,9 @@ from msgspec.structs import astuple, replace
 from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Entry, Finished, Sample
 from afoot.core.large_json import encode_sized
-from afoot.core.ports import Batch, CallQuery, CallRow, PurgeRule
+from afoot.core.ports import Batch, CallOutline, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
-from afoot.store import codec, search
+from afoot.store import codec, outlines, search
 from afoot.store import purge as purging
 from afoot.store.schema import PAGE_BYTES, as_store_error, connect, is_busy, open_writer, read_meta
 from afoot.store.search import ROW_BATCH, SAVE_LISTED_POSITION, rebuild_unlisted_rows
@@ -141,6 +141,20 @@ class SqliteJournal:
         """The calls that match, newest first, at most 1,000."""
         await self._try_to_flush_rows()
         return await self._read(lambda db: search.find_rows(db, query))
+
+    async def outlines(self, query: CallQuery) -> list[CallOutline]:
+        """All calls that match, newest first, in short, at most 100,000."""
+        await self._try_to_flush_rows()
+        return await self._read(lambda db: outlines.read_outlines(db, query))
+
+    async def descendants(self, calls: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """How many calls are at any depth below each of these, and how many of those did not end well."""
+        await self._try_to_flush_rows()
+        return await self._read(lambda db: outlines.count_descendants(db, calls))
+
+    async def retried(self, calls: Sequence[str]) -> list[str]:
+        """The calls of these whose tool was started more than once."""
+        return await self._read(lambda db: outlines.read_retried(db, calls))
 
     async def children(self, call: str) -> tuple[int, int]:
         """How many finished calls a call has made, and how many of these did not end well."""

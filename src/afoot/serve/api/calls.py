@@ -1,6 +1,6 @@
 """Calls over the operator's API: found, started, shown, cancelled and run again, and their wire log."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from afoot.engine.wire_log import CallMessages, WireMessage
 from afoot.errors import UnknownName
 from afoot.serve.access.principal import ANSWER
 from afoot.serve.api.call_events import FollowOptions, stream_events
+from afoot.serve.api.history.call_filters import ENDED_FILTERS, FILTERS, read_filters, read_flag, read_time
 from afoot.serve.api.request import ApiError, ApiRequest, read_choice, read_number
 from afoot.serve.api.views import (
     CallView,
@@ -25,20 +26,29 @@ from afoot.serve.api.views import (
     row_view,
 )
 from afoot.serve.shared import GatewayState
+from afoot.store.conditions import SORTS
 from afoot.store.search import ambiguous_id_message, find_by_id_part
 
 STATES = ("live", "waiting", *(state.value for state in State))
-OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
-FILTERS = ("q", "tool", "server", "state", "outcome", "parent", "before", "limit")
+LIST_OPTIONS = (*FILTERS, "state", "before", "sort", "skip", "count", "below", "limit")
+SORT_CHOICES = tuple(way + name for name in SORTS for way in ("", "-"))
+# Options for calls that have ended: the order and the number of live ones change while they are read.
+ENDED_OPTIONS = (*ENDED_FILTERS, "sort", "skip", "count")
+MAX_SKIP = 1_000_000
 MAX_PAGE = 500  # calls on a page
 MAX_TIES = 100  # more calls that a page may have if they are of its last moment: none falls between two pages
 
 
 class CallPage(Struct, frozen=True):
-    """Calls, newest first; `next` is the `before` of the next page."""
+    """Calls, newest first unless `sort` says otherwise; `next` is the `before` of the next page.
+
+    `total` and `roots` are told if `count` asks for them: all calls that match, and those that no call made.
+    """
 
     calls: list[CallView]
     next: float | None
+    total: int | UnsetType = UNSET
+    roots: int | UnsetType = UNSET
 
 
 class StartRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,21 +79,23 @@ class WireView(Struct, frozen=True):
 
 async def index(request: ApiRequest) -> None:
     """The calls that match, newest first; live ones with their newest values."""
-    given = request.query(*FILTERS)
-    limit = int(read_number(given.get("limit", "100"), "limit", 1, MAX_PAGE))
-    query = CallQuery(
-        given.get("q", ""),
-        given.get("tool", ""),
-        given.get("server", ""),
-        read_choice(given.get("state", ""), "state", STATES),
-        read_choice(given.get("outcome", ""), "outcome", OUTCOMES),
-        before=read_number(given["before"], "before", 0, 1e12) if "before" in given else None,
-        limit=limit,
-        parent=given.get("parent", ""),
-        caller=request.only_caller,
-    )
-    calls = await find_calls(request.gateway, query)
-    await request.answer(200, CallPage(calls, calls[-1].opened if len(calls) >= limit else None))
+    given = request.query(*LIST_OPTIONS)
+    query = _read_list_query(request, given)
+    gateway = request.gateway
+    if any(name in given for name in ENDED_OPTIONS):
+        await gateway.wait_until_recorded()
+        now = gateway.engine.clock.now()
+        calls = [row_view(row, now) for row in await gateway.engine.journal.find(query)]
+        page = CallPage(calls, None)
+        if read_flag(given, "count"):
+            every = await gateway.engine.journal.outlines(replace(query, is_root=False))
+            page = replace(page, total=len(every), roots=sum(not one.parent for one in every))
+    else:
+        calls = await find_calls(gateway, query)
+        page = CallPage(calls, calls[-1].opened if len(calls) >= query.limit else None)
+    if read_flag(given, "below"):
+        page = replace(page, calls=await _with_descendants(gateway, calls))
+    await request.answer(200, page)
 
 
 async def start(request: ApiRequest) -> None:
@@ -228,6 +240,33 @@ def check_start(want: StartRequest, arguments: bytes, limit: int) -> None:
             raise ApiError(422, f"{name}: must be a number of seconds over 0", fields=[name])
 
 
+def _read_list_query(request: ApiRequest, given: Mapping[str, str]) -> CallQuery:
+    """The calls that a list wants, in its order; raises ApiError."""
+    query = read_filters(request, given)
+    state = read_choice(given.get("state", ""), "state", STATES)
+    for name in ENDED_OPTIONS:
+        if name in given and state != "finished":
+            raise ApiError(422, f"{name}: only for calls that have ended, with state=finished", fields=[name])
+    bounds = [one for one in (query.before, read_time(given, "before")) if one is not None]
+    return replace(
+        query,
+        state=state,
+        before=min(bounds, default=None),
+        limit=int(read_number(given.get("limit", "100"), "limit", 1, MAX_PAGE)),
+        sort=read_choice(given.get("sort", "-opened"), "sort", SORT_CHOICES),
+        skip=int(read_number(given.get("skip", "0"), "skip", 0, MAX_SKIP)),
+    )
+
+
+async def _with_descendants(gateway: GatewayState, calls: list[CallView]) -> list[CallView]:
+    """These calls, each with the counts of all ended calls below it."""
+    counts = await gateway.engine.journal.descendants([one.id for one in calls])
+    return [
+        replace(one, below=ChildCounts(counts[one.id][0], 0, counts[one.id][1])) if one.id in counts else one
+        for one in calls
+    ]
+
+
 def _matches(one: CallView, query: CallQuery) -> bool:
     # `live` and `waiting` are filters of the API, not states of a call.
     also = {"live": one.state != "finished", "waiting": one.waiting is not None}
@@ -236,10 +275,12 @@ def _matches(one: CallView, query: CallQuery) -> bool:
         state_fits
         and query.tool in ("", one.tool)
         and query.server in ("", one.server)
-        and query.outcome in ("", one.outcome)
+        and (not query.outcome or one.outcome in query.outcome.split(","))
         and query.parent in ("", one.parent)
         and query.caller in ("", one.caller)
+        and not (query.is_root and one.parent)
         and (query.before is None or one.opened < query.before)
+        and (query.since is None or one.opened >= query.since)
     )
 
 

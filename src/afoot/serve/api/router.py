@@ -18,7 +18,6 @@ from afoot.serve.api import (
     browsers,
     callers,
     calls,
-    history,
     hosts,
     questions,
     resources,
@@ -29,6 +28,8 @@ from afoot.serve.api import (
 from afoot.serve.api.call_events import read_options, stream_events
 from afoot.serve.api.call_page import answers, cancels, runs, story
 from afoot.serve.api.calls import call_in_path
+from afoot.serve.api.history import summary, whole
+from afoot.serve.api.history.call_filters import FILTERS
 from afoot.serve.api.live import activity, event_feed
 from afoot.serve.api.request import ApiError, ApiRequest, Handler, as_api_error
 from afoot.serve.api.views import CallView, encode_json
@@ -137,7 +138,7 @@ ROUTES = (
     Route("GET", "/.well-known/oauth-protected-resource", protected_resource, dict, is_public=True),
     Route("GET", "/.well-known/oauth-protected-resource/mcp", protected_resource, dict, is_public=True),
     Route("GET", "/api/calls", calls.index, calls.CallPage,
-          query=calls.FILTERS, scope=(CALL, WATCH)),
+          query=calls.LIST_OPTIONS, scope=(CALL, WATCH)),
     Route("POST", "/api/calls", calls.start, request_body=calls.StartRequest, scope=(CALL,)),
     Route("GET", "/api/calls/{id}", calls.show, CallView, scope=(CALL, WATCH)),
     Route("GET", "/api/calls/{id}/wire", calls.show_wire, calls.WireView),
@@ -149,8 +150,10 @@ ROUTES = (
     Route("GET", "/api/calls/{id}/runs", runs.runs, runs.Runs, scope=(CALL, WATCH)),
     Route("POST", "/api/calls/{id}/rerun", calls.rerun, CallView, calls.RerunRequest, status=202,
           scope=(CALL,)),
-    Route("GET", "/api/export", history.export, history.NDJSON, query=("call",), scope=(ADMIN,)),
-    Route("POST", "/api/purge", history.purge, history.PurgeResult, history.PurgeRequest),
+    Route("GET", "/api/history", summary.show, summary.HistorySummary,
+          query=summary.SUMMARY_OPTIONS, scope=(CALL, WATCH)),
+    Route("GET", "/api/export", whole.export, whole.NDJSON, query=("call", *FILTERS), scope=(ADMIN,)),
+    Route("POST", "/api/purge", whole.purge, whole.PurgeResult, whole.PurgeRequest),
     Route("GET", "/api/events", event_feed.events, query=("after",)),
     Route("GET", "/api/snapshot", event_feed.snapshot, event_feed.FeedSnapshot),
     Route("GET", "/api/questions", questions.index, questions.QuestionList),

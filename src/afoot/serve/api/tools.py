@@ -13,6 +13,7 @@ from afoot.core.names import own_name
 from afoot.core.ports import CallQuery, CallRow, Tool
 from afoot.observe.eta import quantile
 from afoot.serve.api.calls import find_calls
+from afoot.serve.api.history.call_filters import FAILED_OUTCOMES
 from afoot.serve.api.request import ApiRequest, read_choice
 from afoot.serve.api.views import CallView
 from afoot.serve.shared import GatewayState
@@ -21,7 +22,6 @@ STATS_RUNS = 200  # the newest runs: older ones may be of another tool with this
 LAST_CALLS = 10  # calls that are shown
 RECENT_CALLS = 5000  # the newest calls of the history, of which the list of tools counts the runs of each
 PAGE_CALLS = 1000  # that are read at once
-FAILED_OUTCOMES = ("failed", "timed_out", "lost", "uncertain")
 SHORTEST_S = 0.001
 COLUMNS = 10  # about so many, if all runs took about as long
 WIDE_RATIO = 10.0  # if the longest run took more than this many times the shortest, columns get wider

@@ -165,6 +165,7 @@ class CallView(Struct, frozen=True):
     reported: float | None = None  # when a live call last advanced
     parent: str | None | UnsetType = UNSET  # the call that made it
     children: ChildCounts | None | UnsetType = UNSET  # not in the history's lines
+    below: ChildCounts | UnsetType = UNSET  # in lists that ask for it: ended calls at any depth below it
     trace: str | None | UnsetType = UNSET  # the id of the trace it is part of
     cpu_s: float | UnsetType = UNSET  # processor time of a call in a process of its own
     redacted: list[str] | UnsetType = UNSET  # JSON pointers to what was a secret in its arguments (S4)

@@ -10,6 +10,7 @@ from afoot.engine.retention import LiveCallIds
 from afoot.engine.retention import purge as purged
 from afoot.errors import StoreError
 from afoot.serve.api.calls import resolve_call
+from afoot.serve.api.history.call_filters import FILTERS, read_filters
 from afoot.serve.api.request import ApiError, ApiRequest
 from afoot.serve.shared import GatewayState
 from afoot.store.export import export_lines
@@ -43,16 +44,19 @@ async def purge(request: ApiRequest) -> None:
 
 
 async def export(request: ApiRequest) -> None:
-    """Every call, or one, as lines of JSON: its facts, then its readings."""
-    given = request.query("call")
+    """Every call, one, or the calls that match, as lines of JSON: the facts of each, then its readings."""
+    given = request.query("call", *FILTERS)
     gateway, reply = request.gateway, request.reply
+    query = read_filters(request, given) if any(name in given for name in FILTERS) else None
+    if query is not None and "call" in given:
+        raise ApiError(422, "call: one call, or filters, but not both", fields=["call"])
     call = (await resolve_call(gateway, given["call"])).call.id if "call" in given else ""
     await gateway.wait_until_recorded()
     head = [(b"content-type", NDJSON.encode()), (b"cache-control", b"no-store"), *reply.headers]
     await reply.transmit({"type": "http.response.start", "status": 200, "headers": head})
     reply.streaming = True
     try:
-        async for piece in export_lines(gateway.engine.journal, call):
+        async for piece in export_lines(gateway.engine.journal, call, query):
             if reply.denied or gateway.engine.closing is not None or not request.is_still_admitted:
                 # The client sees that the body is cut off: its last chunk never comes.
                 reply.denied = ""
