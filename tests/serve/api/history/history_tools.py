@@ -1,5 +1,7 @@
 """Tools that fill a history: quick, failing, asking, and one that calls others."""
 
+import asyncio
+
 import afoot
 from afoot import Context
 
@@ -23,7 +25,8 @@ async def page(number: int, ctx: Context) -> str:
 
 @afoot.tool
 async def picture() -> str:
-    """Draw."""
+    """Draw for a while."""
+    await asyncio.sleep(0.02)
     return "drawn"
 
 

@@ -137,6 +137,7 @@ def test_an_export_has_the_calls_of_the_list(api: Api) -> None:
         ([(-5.0, 0.5), (3.5, 9.0)], [1, 0, 0, 1]),
         ([(1.0, 2.0), (2.0, 3.0)], [0, 1, 1, 0]),
         ([(5.0, 6.0), (-2.0, -1.0)], [0, 0, 0, 0]),
+        ([(1.0, 1.0), (0.5, 1.5)], [1, 1, 0, 0]),
     ],
 )
 def test_the_most_at_once_is_counted_in_each_part(

@@ -122,7 +122,10 @@ def count_at_once(runs: Iterable[Interval], since: float, until: float, parts: i
     """The largest number of these intervals that overlap, in each of the equal parts of a time."""
     part_s = max(until - since, 1e-9) / parts
     steps = sorted(
-        step for start, end in runs if end > since and start < until for step in ((start, 1), (end, -1))
+        step
+        for start, end in runs
+        if start < end and end > since and start < until
+        for step in ((start, 1), (end, -1))
     )
     found = [0] * parts
     running, filled = 0, 0
