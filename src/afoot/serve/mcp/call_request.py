@@ -481,7 +481,8 @@ class CallRequest:
         elif self._shows_stages and not isinstance(item, Reading):
             for stage in lifecycle_stages(item):
                 self._add_progress(stage, FrameMeta(progress=ProgressMeta(source="engine")), frames)
-        if self._mark is not None and not asked:  # questions come behind all the others
+        # Questions come behind all the others. Most facts of a short call make no frame, and need no number.
+        if frames and self._mark is not None and not asked:
             self._mark(len(frames), next((one.seq for one in self.live.backlog if one.fact is item), 0))
 
     def _open_special(self, headers: Mapping[str, str] | None) -> None:

@@ -48,25 +48,18 @@ class ResumableStream:
         # Older clients take an event without data for a broken one.
         self._sends_primer = version == mcp_2025.LATEST
         self._request: CallRequest | None = None
-        self._position: ResumePosition | None = None
+        self._after = 0  # the fact behind which it begins
+        self._position: ResumePosition | None = None  # made for the first event: most calls send none
         self._is_left = False
         self._fact_numbers: list[tuple[int, int]] = []  # after how many frames, which fact
 
     def begin(self, request: CallRequest) -> None:
         """Number the events of this request from now on."""
-        tool_call = request.tool_call
-        self._position = ResumePosition(
-            self._gateway.engine.journal.epoch,
-            request.live.call.id,
-            request.after or 0,
-            tool_call.id,
-            tool_call.token,
-            tool_call.partial,
-        )
         self._request = request
+        self._after = request.after or 0
         request.on_frames(self.mark)
         if not self._sends_primer:  # the first event, if it is no fact itself, says where the stream begins
-            self.mark(1, self._position.seq)
+            self.mark(1, self._after)
 
     def mark(self, frames: int, seq: int) -> None:
         """Take note that so many frames of the next send end with fact `seq`, or come behind it."""
@@ -115,19 +108,28 @@ class ResumableStream:
 
     def _primer(self) -> bytes:
         """An event without data, so that a client that loses the stream early can come back."""
-        if not self._sends_primer or self._reply.streaming or self._position is None:
+        if not self._sends_primer or self._reply.streaming or (position := self._start()) is None:
             return b""
-        return f"id: {self._position.event_id(self._position.seq)}\nretry: {RETRY_MS}\ndata: \n\n".encode()
+        return f"id: {position.event_id(position.seq)}\nretry: {RETRY_MS}\ndata: \n\n".encode()
 
     def _events(self, frames: Sequence[bytes]) -> bytes:
         numbers = dict(self._fact_numbers)  # of several at one place, the last counts
         self._fact_numbers.clear()
-        position = self._position
+        position = self._start()
         events: list[bytes] = []
         for at, frame in enumerate(frames, 1):
             event_id = "" if position is None or at not in numbers else position.event_id(numbers[at])
             events.append(framing.event_frame(frame, "message", event_id))
         return b"".join(events)
+
+    def _start(self) -> ResumePosition | None:
+        """The position at which the stream begins; None if its events have no numbers."""
+        if self._position is None and self._request is not None:
+            tool_call, call = self._request.tool_call, self._request.live.call
+            epoch = self._gateway.engine.journal.epoch
+            token, partial = tool_call.token, tool_call.partial
+            self._position = ResumePosition(epoch, call.id, self._after, tool_call.id, token, partial)
+        return self._position
 
 
 class Era2025:
