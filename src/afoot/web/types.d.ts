@@ -169,6 +169,18 @@ type CallView = {
   limits?: Record<string, number | null>;
 };
 
+type StoryFact = { call: string; seq: number; fact: Fact };
+type StoryReading = { call: string; number: number; reading: Reading; left_out?: number };
+/** What was said in a call and in all calls below it; `calls` begins with the call itself. */
+type Story = {
+  calls: CallView[];
+  facts: StoryFact[];
+  readings: StoryReading[];
+  left_out: number;
+  facts_left_out: number;
+};
+type RunsView = { earlier: CallView | null; later: CallView | null };
+
 type Message = { at: number; side: "caller" | "upstream" | "page"; way: "in" | "out"; message: Json };
 type WireView = { recording: boolean; messages: Message[]; left_out: number };
 
