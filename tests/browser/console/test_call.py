@@ -34,31 +34,49 @@ def page(asking: Console, plain: Chromium) -> Iterator[Page]:
 def show(asking: Console, page: Page, call: str) -> None:
     """The call in this tab."""
     page.navigate(f"{asking.api.url}/calls/{call}")
-    page.until("Boolean(document.querySelector('main .sheet'))")
+    page.until("Boolean(document.querySelector('main .call-columns'))")
 
 
 def heading(title: str) -> str:
     """The part under this heading, as an expression."""
     return (
-        "[...document.querySelectorAll('main .sheet')]"
-        f".find((one) => one.querySelector('h2')?.innerText === {title!r})"
+        "[...document.querySelectorAll('main section')]"
+        f".find((one) => one.querySelector('h2')?.innerText.startsWith({title!r}))"
     )
 
 
+def open_panel(page: Page, name: str) -> None:
+    """Open the panel below the head of a call: again, command or cancel."""
+    button = f"document.querySelector('[data-opens={name}]')"
+    page.until(f"{button}?.checkVisibility()")
+    page.evaluate(f"{button}.click()")
+
+
+def values(page: Page, name: str) -> str:
+    """A fact of the column beside a call."""
+    found = f"[...document.querySelectorAll('.call-column dt')].find((one) => one.innerText === {name!r})"
+    return str(page.until(f"{found}?.nextElementSibling.innerText"))
+
+
 def test_a_call_is_watched_live_to_its_end(asking: Console, page: Page, tmp_path: Path) -> None:
-    """V1, P9: bar and message move, then the result, the curve and the facts are there."""
+    """V1, P9: bar and message move, then the result, the timeline and the story are there."""
     call = asking.api.start("step", n=40, step_s=0.05, gate=str(tmp_path / "gate"))
     show(asking, page, call)
-    bar = "Number(document.querySelector('main progress').getAttribute('value'))"
+    bar = "Number(document.querySelector('main progress')?.getAttribute('value'))"
     first = page.until(bar)
     (tmp_path / "gate").touch()
     page.until(f"{bar} > {first}")
     asking.api.ended(call)
-    says(page, "40 of 40")
     page.until(f"{heading('Result')}?.innerText.includes('there')")
-    page.until(f"Boolean({heading('Progress')}?.querySelector('polyline'))")
-    facts = f"[...{heading('What happened')}.querySelectorAll('b')].map((one) => one.innerText).join()"
-    page.until(f"{facts} === 'opened,started,finished,released'")
+    page.until(f"Boolean({heading('Timeline')}?.querySelector('.wf-running'))")
+    lines = (
+        f"[...{heading('Story')}.querySelectorAll('li')].map((one) => one.innerText.replaceAll('\\n', ' '))"
+    )
+    page.until(f"{lines}.at(-1).endsWith('Done')")
+    story = page.evaluate(lines)
+    assert "Opened by operator" in story[0] and "step 1" in story[1] and "39 reports folded" in story[2]
+    page.evaluate(f"{heading('Story')}.querySelector('.fold-line').click()")
+    page.until(f"{heading('Story')}.innerText.includes('step 40')")
 
 
 def test_a_call_is_cancelled_with_a_reason(asking: Console, page: Page, tmp_path: Path) -> None:
@@ -66,12 +84,12 @@ def test_a_call_is_cancelled_with_a_reason(asking: Console, page: Page, tmp_path
     call = asking.api.start("step", n=400, step_s=0.05, gate=str(tmp_path / "never"))
     show(asking, page, call)
     says(page, "of 400")
-    click(page, "Cancel…")
+    open_panel(page, "cancel")
     fill(page, "Why", "the wrong folder")
     click(page, "Cancel the call")
     assert asking.api.ended(call)["failure"]["message"].startswith("cancelled: the wrong folder")
-    says(page, "the wrong folder")
     page.until(f"{heading('What went wrong')}?.innerText.includes('of 400')")
+    assert page.evaluate(f"{heading('What went wrong')}.innerText").count("the wrong folder") == 1
 
 
 def test_an_error_says_how_far_it_got(asking: Console, page: Page) -> None:
@@ -88,14 +106,14 @@ def test_a_call_is_run_again_with_other_arguments(asking: Console, page: Page) -
     call = asking.api.start("step", n=2)
     asking.api.ended(call)
     show(asking, page, call)
-    click(page, "Run again…")
+    open_panel(page, "again")
     fill(page, "n", "3")
     click(page, "Run it again")
     page.until(f"{HERE}.startsWith('/calls/') && !{HERE}.endsWith({call!r})")
     again = asking.api.ended(page.evaluate(HERE).rpartition("/")[2])
     assert (again["arguments"], again["rerun_of"]) == ({"n": 3}, call)
-    says(page, "3 of 3")
-    click(page, "runs an earlier call again")
+    page.until(f"{heading('Result')}?.innerText.includes('there')")
+    click(page, "an earlier call")
     page.until(f"{HERE}.endsWith({call!r})")
 
 
@@ -107,7 +125,7 @@ def test_after_an_uncertain_end_it_asks_twice(asking: Console, page: Page) -> No
     asking.api.url = asking.gateway.url.removesuffix("/mcp")
     assert asking.api.ended(call)["outcome"] == "uncertain"
     tab = asking.open(f"/calls/{call}")
-    click(tab, "Run again…")
+    open_panel(tab, "again")
     fill(tab, "n", "1")
     click(tab, "Run it again")
     says(tab, "its effects may have happened. Press once more")
@@ -171,7 +189,7 @@ def test_a_command_pasted_into_bash_makes_the_same_call(asking: Console, page: P
     call = asking.api.start("show", kind=kind)
     asking.api.ended(call)
     show(asking, page, call)
-    click(page, "Copy as command…")
+    open_panel(page, "command")
     line = page.until("document.querySelector('.command')?.textContent")
     own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(

@@ -15,7 +15,7 @@ from tests.e2e.raw_client import Http, call, modern
 
 OWN = Path(__file__).parent / "ending_tools.py"
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-SUMMARY = "document.querySelector('.summary')?.innerText"
+SUMMARY = "document.querySelector('.call-columns')?.parentElement.innerText.toLowerCase()"
 LINE = """[...document.querySelectorAll('.calls tbody tr')]
   .find((one) => one.innerHTML.includes('ID'))?.innerText.replaceAll('\\n', ' ')"""
 # What the history says of an end, and what the call itself says beside it.
@@ -98,10 +98,8 @@ def test_the_history_says_in_words_why_a_call_did_not_end_well(console: Console,
     show(console, page, f"/history?q={words}")
     assert reason in page.until(LINE.replace("ID", call))
     show(console, page, f"/calls/{call}")
-    page.until(f"{SUMMARY}?.includes({outcome!r}) && {SUMMARY}.includes({reason!r})")
-    wrong = (
-        "[...document.querySelectorAll('main .sheet')].find((one) => one.innerText.startsWith('What went'))"
-    )
+    page.until(f"{SUMMARY}?.includes({outcome!r}) && {SUMMARY}.includes({reason.lower()!r})")
+    wrong = "document.querySelector('.call-failure')"
     whole = page.until(f"{wrong}?.innerText")
     assert reason in whole and kind in whole
     assert page.evaluate("odd") == []
@@ -116,8 +114,8 @@ def test_attempts_and_processor_time_are_told(console: Console, tmp_path: Path) 
     (tmp_path / "fallen-enough").touch()
     assert console.api.ended(call)["outcome"] == "ok"
     show(console, page, f"/calls/{call}")
-    page.until(f"{SUMMARY}?.includes('attempt 2') && /\\d m?s of processor time/.test({SUMMARY})")
-    page.until("/attempt 2: .*SIGKILL/.test(document.querySelector('.timeline').innerText)")
+    page.until(f"{SUMMARY}?.includes('2 attempts') && /processor\\s+\\d/.test({SUMMARY})")
+    page.until("/attempt 1 lost:.*SIGKILL/s.test(document.querySelector('.call-story').innerText)")
     assert page.evaluate("odd") == []
 
 
@@ -133,15 +131,14 @@ def test_a_call_whose_caller_has_gone_is_detached_and_a_task_shows_its_id(consol
         assert "detached" not in page.evaluate(f"{at(alone)}.innerText")
     page.until(f"{at(alone)}.innerText.includes('detached')")
     show(console, page, f"/calls/{alone}")
-    page.until(f"{SUMMARY}?.includes('detached') && {SUMMARY}.includes('id {alone}')")
+    page.until(f"{SUMMARY}?.includes('detached') && {SUMMARY}.includes('{alone}')")
     with Http(console.gateway.url) as http:
         task = http.ask(
             modern("tools/call", {"name": "wander", "arguments": {"steps": 9}}, capabilities=TASKS)
         )
     id = task["result"]["taskId"]
     show(console, page, f"/calls/{id}")
-    page.until(f"{SUMMARY}?.includes('task {id}')")
-    page.until("document.querySelector('.timeline').innerText.includes('as a task')")
+    page.until(f"{SUMMARY}?.includes('{id}') && {SUMMARY}.includes('its id is also that of a task')")
     console.api.post(f"/api/calls/{alone}/cancel", {})
     assert page.evaluate("odd") == []
 

@@ -1,4 +1,4 @@
-"""A call's story in a real browser: its curve as it grows, what hinders it, what it called, what was sent."""
+"""A call's story in a real browser: its timeline and clocks, what hinders it, another run, what was sent."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from tests.browser.chromium import Chromium
 from tests.browser.console.asking_console import answering, click, fill, says
 from tests.browser.console.console_client import Console
-from tests.browser.console.test_call import HERE, heading, show
+from tests.browser.console.test_call import HERE, heading, open_panel, show, values
 from tests.browser.page import Page
 from tests.e2e.raw_client import Http, call, last
 
@@ -35,22 +35,36 @@ def page(asking: Console, plain: Chromium) -> Iterator[Page]:
     assert tab.evaluate("odd") == []
 
 
+def press_key(page: Page, key: str) -> None:
+    """Press a key that writes nothing."""
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key=key)
+
+
+def show_wire(page: Page) -> None:
+    """Choose the messages of both sides in the story."""
+    chip = "[...document.querySelectorAll('.call-story .chip')].find((one) => one.innerText === 'Wire')"
+    page.until(f"Boolean({chip})")
+    page.evaluate(f"{chip}.click()")
+
+
 def taken(page: Page, facts: list[object], readings: list[object]) -> None:
     """Have the page take in a frame of the feed, as the gateway would send it."""
     frame = json.dumps({"facts": facts, "readings": readings, "degraded": None})
     page.evaluate(f"import('/console/lib/store.js').then(({{ store }}) => store.receive('changes', {frame}))")
 
 
-def test_the_curve_grows_while_the_call_runs(asking: Console, page: Page) -> None:
-    """V1, P9: point by point, and in words for those who do not see it."""
+def test_a_live_call_is_drawn_up_to_now(asking: Console, page: Page) -> None:
+    """V1, V5, P9: its bar grows, reports come, and the silence has a drawing that is told in words."""
     one = asking.api.start("step", n=2000, step_s=0.05)
     show(asking, page, one)
-    points = f"{heading('Progress')}?.querySelector('polyline')?.getAttribute('points').split(' ').length"
-    first = page.until(f"{points} > 2 && {points}")
-    page.until(f"{points} > {first} + 2")
-    assert asking.api.call(one)["state"] == "running"
-    said = page.evaluate(f"{heading('Progress')}.querySelector('svg').getAttribute('aria-label')")
-    assert said.startswith("Progress of step: ") and " of 2,000 after " in said
+    width = "Number(document.querySelector('.wf-running')?.getAttribute('width'))"
+    ticks = "document.querySelector('.wf-ticks')?.getAttribute('d').length"
+    first, told = page.until(f"{ticks} > 0 && [{width}, {ticks}]")
+    page.until(f"{width} !== {first} && {ticks} > {told}")
+    assert page.evaluate("Number(document.querySelector('.wf-now').getAttribute('x1'))") > 0
+    words = page.until("document.querySelector('.sawtooth svg')?.getAttribute('aria-label')")
+    assert words.startswith("Silence over ") and words.endswith("limit 0:30")
     asking.api.post(f"/api/calls/{one}/cancel", {})
 
 
@@ -58,29 +72,75 @@ def test_a_call_that_stalls_or_is_hindered_says_so(asking: Console, page: Page) 
     """V1, C5: the state with its word, and what to do about it."""
     one = asking.api.start("step", n=2, step_s=50)
     show(asking, page, one)
-    says(page, "running")
+    state = "document.querySelector('.call-state b')?.dataset.state"
+    page.until(f"{state} === 'running'")
     taken(page, [], [{"call": one, "readings": 1, "stalled": True}])
-    page.until("document.querySelector('.summary').dataset.kind === 'stalled'")
-    says(page, "stalled")
+    page.until(f"{state} === 'stalled'")
     seq = asking.api.call(one)["seq"]
     hindered = {"type": "hindered", "at": 1, "by": "its tab is hidden", "hint": "bring it to the front"}
     taken(page, [{"call": one, "seq": seq + 1, "fact": hindered}], [])
-    page.until("document.querySelector('.summary').dataset.kind === 'hindered'")
+    page.until(f"{state} === 'held_up'")
     says(page, "its tab is hidden, bring it to the front")
     asking.api.post(f"/api/calls/{one}/cancel", {})
 
 
-def test_the_calls_below_a_call_are_counted_and_listed(asking: Console, page: Page) -> None:
-    """V1: also long after they ended; each leads back to the one above."""
+def test_a_tree_is_a_waterfall_that_keys_read(asking: Console, page: Page) -> None:
+    """V1, V5: each call below has its row and a way to its page; the arrow keys tell what happened when."""
     one = asking.api.start("gather", n=3)
     asking.api.ended(one)
     show(asking, page, one)
-    page.until(f"{heading('Calls below it')}?.innerText.includes('4 calls, 1 failed')")
-    rows = f"[...{heading('Calls below it')}.querySelectorAll('tbody tr')]"
-    page.until(f"{rows}.length === 4")
-    page.evaluate(f"{rows}[0].querySelector('a').click()")
-    click(page, "part of another call")
+    page.until(f"{heading('Timeline')}?.innerText.includes('4 sub-calls, 1 at once at most')")
+    rows = "[...document.querySelectorAll('.wf-name')].map((one) => one.innerText.replaceAll('\\n', ''))"
+    names = page.evaluate(rows)
+    assert names[0].startswith("gather, done, ")
+    assert [", failed, " in name for name in names].count(True) == 1 and len(names) == 5
+    assert page.evaluate("document.querySelectorAll('.wf-end[data-state=failed]').length") == 1
+    lanes = "document.querySelector('.wf-lanes')"
+    page.evaluate(f"{lanes}.focus()")
+    told = f"{lanes}.getAttribute('aria-valuetext')"
+    assert page.evaluate(told).startswith("5 calls over ")
+    for key in ("ArrowDown", "End"):
+        press_key(page, key)
+    page.until(f"{told}.startsWith('step at ')")
+    assert "before: step 1" in page.evaluate(told)
+    assert page.evaluate("document.querySelector('.wf-card').checkVisibility()")
+    page.evaluate("document.querySelectorAll('.wf-name a')[0].click()")
+    page.until(f"!{HERE}.endsWith({one!r})")
+    click(page, "another call")
     page.until(f"{HERE}.endsWith({one!r})")
+
+
+def test_while_a_person_is_asked_both_clocks_stand_still(asking: Console, page: Page) -> None:
+    """V5, C2: it says so with the time left; afterwards the wait is a mark, and who answered is a fact."""
+    one = asking.api.start("erase", path="a.txt")
+    question = asking.api.asked(one)
+    show(asking, page, one)
+    says(page, "Both stand still while a person is asked, ")
+    page.until("document.querySelector('.call-column .ring')?.dataset.frozen === 'asked'")
+    answer = {"action": "accept", "content": {"decision": "run"}}
+    assert asking.api.post(f"/api/questions/{question['id']}/answer", answer).status == 200
+    page.until("document.querySelector('.call-state b')?.dataset.state === 'done'")
+    page.until("Boolean(document.querySelector('.wf-asked'))")
+    says(page, "Run, answered through the API after ")
+    says(page, "asked, which does not count")
+
+
+def test_two_runs_are_compared(asking: Console, page: Page) -> None:
+    """V1: from the later one to the earlier one and back; what differs has a sign."""
+    first = asking.api.start("step", n=1, step_s=0)
+    asking.api.ended(first)
+    second = asking.api.start("step", n=2, step_s=0)
+    asking.api.ended(second)
+    show(asking, page, second)
+    page.until("document.querySelector('[data-run=earlier]')?.checkVisibility()")
+    page.evaluate("document.querySelector('.call-buttons button').click()")
+    page.until(f"location.search === '?with={first}'")
+    rows = "[...document.querySelectorAll('.call-compare tr[data-differs]')].map((one) => one.innerText)"
+    page.until(f"{rows}.some((one) => /n\\t2\\t1/.test(one))")
+    page.until("document.querySelectorAll('.call-compare .wf-running').length === 2")
+    page.evaluate("document.querySelector('[data-run=earlier]').click()")
+    page.until(f"{HERE}.endsWith({first!r})")
+    page.until(f"document.querySelector('[data-run=later]')?.getAttribute('href') === '/calls/{second}'")
 
 
 def test_what_went_over_the_wire_is_shown_and_its_trace_copied(asking: Console, page: Page) -> None:
@@ -90,14 +150,14 @@ def test_what_went_over_the_wire_is_shown_and_its_trace_copied(asking: Console, 
         last(client.post(call("step", {"n": 2, "step_s": 0.01}, id=31, **meta)))
     one = asking.api.get("/api/calls?tool=step&limit=1").body["calls"][0]["id"]
     show(asking, page, one)
-    says(page, f"trace {TRACE}")
-    click(page, "Copy", ".summary")
+    assert values(page, "Trace").startswith(TRACE)
+    click(page, "Copy the trace")
     says(page, "Copied")
-    page.evaluate(f"{heading('Wire')}.querySelector('summary').click()")
-    lines = f"[...{heading('Wire')}.querySelectorAll('.wire > li')].map((one) => one.innerText)"
+    show_wire(page)
+    lines = "[...document.querySelectorAll('.wire li')].map((one) => one.innerText.replaceAll('\\n', ' '))"
     told = page.until(f"{lines}.length >= 2 && {lines}")
     assert "caller → gateway tools/call" in told[0] and "gateway → caller answer to 31" in told[-1]
-    page.evaluate(f"{heading('Wire')}.querySelector('.wire summary').click()")
+    page.evaluate("document.querySelector('.wire summary').click()")
     says(page, "progressToken")
 
 
@@ -107,8 +167,7 @@ def test_without_a_recording_the_wire_says_how_to_have_one(tmp_path: Path, plain
         one = console.api.start("step", n=1, step_s=0)
         console.api.ended(one)
         tab = console.open(f"/calls/{one}")
-        tab.until(f"Boolean({heading('Wire')})")
-        tab.evaluate(f"{heading('Wire')}.querySelector('summary').click()")
+        show_wire(tab)
         says(tab, "record_wire")
 
 
@@ -118,7 +177,7 @@ def test_a_secret_is_given_anew_when_a_call_is_run_again(asking: Console, page: 
     asking.api.ended(one)
     show(asking, page, one)
     page.until(f"{heading('Arguments')}.innerText.includes('not shown: it is secret')")
-    click(page, "Run again…")
+    open_panel(page, "again")
     labels = "[...document.querySelectorAll('label')]"
     field = f"{labels}.find((one) => one.innerText.startsWith('password')).control"
     page.until("document.querySelectorAll('form.sheet label').length > 2")
@@ -139,7 +198,7 @@ def test_a_secret_is_a_variable_of_the_command(asking: Console, page: Page) -> N
     one = asking.api.start("log_in", user="it's me", password="old secret")
     asking.api.ended(one)
     show(asking, page, one)
-    click(page, "Copy as command…")
+    open_panel(page, "command")
     says(page, "Set it first, in MY_PASSWORD.")
     line = page.until("document.querySelector('.command')?.textContent")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

@@ -1,26 +1,11 @@
-// progressChart and histogram: progress over time, and the durations of runs. Each has a text alternative.
+// histogram: the durations of runs, with a text alternative.
 
 import { h, svg } from "../lib/dom.js";
-import { formatDuration, formatNumber } from "../lib/format.js";
+import { formatDuration } from "../lib/format.js";
 
 const WIDTH = 600;
 const HEIGHT = 140;
 const VIEW_BOX = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" };
-const MAX_POINTS = 400; // more than the pixels of a screen
-
-/**
- * A chart of progress over time; null with fewer than two points.
- * @param {readonly Reading[]} points in order
- * @param {string} label
- */
-export function progressChart(points, label) {
-  const found = plotPoints(points);
-  if (!found) return null;
-  const line = found.line.map(({ x, y }) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
-  const area = svg("polygon", { class: "area", points: `0,${HEIGHT} ${line} ${WIDTH},${HEIGHT}` });
-  const drawing = chartSvg(`${label}: ${found.words}`, area, svg("polyline", { class: "stroke", points: line }));
-  return h("figure.chart", h("span.soft", { "aria-hidden": "true" }, found.top), drawing, axis("0 s", found.took));
-}
 
 /**
  * A histogram of durations; `marks` are durations with a vertical line.
@@ -60,31 +45,6 @@ export function histogramPosition(bins, value) {
   if (at < 0) return 1;
   const [from, to] = bins[at];
   return (at + Math.max(0, value - from) / (to - from)) / bins.length;
-}
-
-/** The line of a chart, in units of its view box. @param {readonly Reading[]} points */
-export function plotPoints(points) {
-  const valid = points.filter((one) => Number.isFinite(one.progress) && Number.isFinite(one.at));
-  if (valid.length < 2) return null;
-  const first = valid[0];
-  const last = valid[valid.length - 1];
-  const duration = last.at - first.at;
-  const total = Number(last.total) > 0 ? Number(last.total) : 0;
-  const values = valid.map((one) => Number(one.progress));
-  const top = values.reduce((a, b) => Math.max(a, b), total);
-  const low = values.reduce((a, b) => Math.min(a, b), 0);
-  const line = thinOut(valid).map(({ at, progress }) => ({
-    x: duration > 0 ? ((at - first.at) / duration) * WIDTH : WIDTH,
-    y: HEIGHT - ((Number(progress) - low) / (top - low || 1)) * HEIGHT,
-  }));
-  const words = `${formatNumber(Number(last.progress))}${total ? ` of ${formatNumber(total)}` : ""} after ${formatDuration(duration)}`;
-  return { line, top: formatNumber(top), took: formatDuration(duration), words };
-}
-
-/** At most MAX_POINTS points, with the last one. @param {Reading[]} points */
-function thinOut(points) {
-  const step = Math.ceil(points.length / MAX_POINTS);
-  return points.filter((_, at) => at % step === 0 || at === points.length - 1);
 }
 
 /** @param {string} label @param {...SVGElement} shapes */

@@ -150,9 +150,19 @@ const jsonLeaf = (value) =>
   typeof value === "string" && value.includes("\n") ? h("pre", value) : h("code", JSON.stringify(value));
 
 /** @param {BlobPart[]} parts @param {string} name */
-function download(parts, name) {
+const download = (parts, name) => downloadLink(parts, name, (size) => `Download (${formatNumber(size / 1024)} KB)`);
+
+/**
+ * A link that saves a file; with `look` in the look of a button. The file exists once it is wanted.
+ * @param {BlobPart[]} parts
+ * @param {string} name
+ * @param {Child | ((bytes: number) => string)} label
+ * @param {string} [look] class names
+ */
+export function downloadLink(parts, name, label, look = "") {
   const blob = new Blob(parts); // without a type: opened in a tab, it is not shown as a page
-  return h("a", { href: blobUrl(blob), download: name }, `Download (${formatNumber(blob.size / 1024)} KB)`);
+  const text = typeof label === "function" ? label(blob.size) : label;
+  return h("a", { href: blobUrl(blob), download: name, class: look ? `button ${look}` : null }, text);
 }
 
 /** An object URL for a blob, while the view lasts. @param {Blob} blob */

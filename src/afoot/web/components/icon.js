@@ -10,18 +10,26 @@ export const path = (d, more) => ["path", { d, ...more }];
 /** @satisfies {Record<string, Shape[]>} */
 const ICONS = {
   again: [path("M13 8a5 5 0 1 1-1.6-3.7L13 5.8M13 2.6v3.2H9.8")],
+  answer: [path("M2.5 3.5h11v7.5H7.6L4.8 13.4V11H2.5z")],
   bell: [path("M3.5 11.5h9c-1-1.2-1.2-2.3-1.2-4.2a3.3 3.3 0 0 0-6.6 0c0 1.9-.2 3-1.2 4.2zM6.7 13.6h2.6")],
   check: [path("M3 8.6 6.3 12 13 4.6", { "stroke-width": 1.9 })],
   close: [path("M4.2 4.2l7.6 7.6M11.8 4.2l-7.6 7.6")],
+  compare: [path("M5 2.5v11M11 2.5v11M2.5 5.5h5M8.5 10.5h5")],
   copy: [
     ["rect", { x: 5.5, y: 5.5, width: 8, height: 8, rx: 1.5 }],
     path("M10.5 5.5V4A1.5 1.5 0 0 0 9 2.5H4A1.5 1.5 0 0 0 2.5 4v5A1.5 1.5 0 0 0 4 10.5h1.5"),
   ],
   document: [path("M4 1.8h5.4L12.6 5v9.2H4zM9.2 2v3.2h3.2M6 8.2h4.4M6 10.8h4.4")],
   down: [path("M4.5 6.3 8 9.8l3.5-3.5")],
+  download: [path("M8 2.5v7.3M4.8 6.8 8 10l3.2-3.2M3 13h10")],
   find: [["circle", { cx: 7, cy: 7, r: 4.2 }], path("M10.2 10.2 13.5 13.5")],
   history: [path("M3 8a5.2 5.2 0 1 0 1.7-3.8L3 5.7M3 2.6v3.1h3.1M8 5.2V8.3l2 1.3")],
   inbox: [path("M2.2 9h3.3l1 1.8h3L10.5 9h3.3M2.2 9l2-5.5h7.6l2 5.5v3.5H2.2z")],
+  info: [
+    ["circle", { cx: 8, cy: 8, r: 5.8 }],
+    path("M8 7.4v3.4"),
+    ["circle", { cx: 8, cy: 5.2, r: 0.5, fill: "currentColor" }],
+  ],
   left: [path("M9.8 4.5 6.3 8l3.5 3.5")],
   light: [
     ["circle", { cx: 8, cy: 8, r: 2.8 }],

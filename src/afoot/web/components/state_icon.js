@@ -39,6 +39,9 @@ export function stateIcon(state, words = (now) => STATE_WORDS[now]) {
   const now = typeof state === "function" ? state : () => state;
   const label = words && (() => words(now()));
   return h("span.state-icon", { "data-state": now, ...(label && { role: "img", "aria-label": label }) }, () =>
-    drawn(SHAPES[now()]),
+    stateShape(now()),
   );
 }
+
+/** The shape of a state alone, for a drawing. @param {CallState} state @param {string} [more] class names */
+export const stateShape = (state, more) => drawn(SHAPES[state], more);

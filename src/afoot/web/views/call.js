@@ -1,134 +1,274 @@
-// The view of one call: progress, arguments, result and history.
+// The page of one call: its timeline, result and story, and the column of its facts. A live call changes in place.
 
 import { post } from "../lib/api.js";
-import { callDetails, remoteCalls } from "../components/call_card.js";
-import { progressChart } from "../components/chart.js";
-import { copyButton, disclosureButtons, submitForm } from "../components/controls.js";
-import { each, h } from "../lib/dom.js";
-import { callFromView } from "../lib/fold.js";
-import { resource, errorMessage } from "../lib/resource.js";
-import { answeredQuestions, toolResult, section, failureDetails } from "../components/call_result.js";
-import { statusBadge, statusOf } from "../components/status.js";
-import { formatDuration, formatTime, joinNonEmpty, plural, safeText } from "../lib/format.js";
-import { callPath, toolPath } from "../lib/router.js";
-import { callTable } from "../components/call_table.js";
+import { callActions } from "../components/call/actions.js";
+import { callModel } from "../components/call/call_model.js";
+import { callClocks } from "../components/call/clocks.js";
+import { callComparison } from "../components/call/compare.js";
+import { callArguments, callFacts, callIds, callLimits, remoteCalls } from "../components/call/facts.js";
+import { callFailure } from "../components/call/failure.js";
+import { callResult } from "../components/call/result.js";
+import { callStory } from "../components/call/story.js";
+import { registerCallKeys } from "../components/call_keys.js";
+import { callProgress } from "../components/call_pane.js";
+import { contentBlocks } from "../components/content.js";
+import { copyButton, submitForm } from "../components/controls.js";
+import { icon } from "../components/icon.js";
+import { wholeQuestion } from "../components/question.js";
 import { runForm } from "../components/run_form.js";
-import { store } from "../lib/store.js";
-import { progressPoints, timeline, wireMessages } from "../components/call_timeline.js";
-import { contentBlocks, jsonTree } from "../components/content.js";
+import { stateIcon } from "../components/state_icon.js";
+import { waterfall } from "../components/waterfall.js";
+import { formatMinute, stateInWords } from "../lib/call/call_words.js";
+import { each, h } from "../lib/dom.js";
+import { joinNonEmpty, plural, safeText } from "../lib/format.js";
+import { errorMessage, resource } from "../lib/resource.js";
+import { registerKeys, keyHint } from "../lib/keys.js";
+import { questionKey, questionOfCall } from "../lib/open_questions.js";
+import { callPath, navigate, route, toolPath, withQuery } from "../lib/router.js";
 import { shellCommand } from "../lib/shell_command.js";
+import { computed, onCleanup, signal } from "../lib/signal.js";
+import { mostAtOnce } from "../lib/spans.js";
 
+/** @typedef {import("../components/call/call_model.js").CallModel} CallModel */
 /** @typedef {() => CallView} View the newest known view */
 
-export const title = "Call";
-
+const ROW_PX = 30;
 const UNCERTAIN_WARNING =
   "It is uncertain what it did: its effects may have happened. Press once more to run it all the same.";
+const shownTool = signal("");
+
+/** The name of the tool, once it is known. */
+export const title = () => shownTool() || "Call";
 
 /** @param {Route} route @returns {HTMLElement} */
 export function view({ params: { id = "" } }) {
-  const changed = () => {
-    store.about();
-    if (!store.get(id)) store.roots(); // the call may be added later
-    return store.get(id)?.call();
-  };
-  const { value, problem } = resource(() => {
-    changed();
-    return `/api${callPath(id)}`;
-  });
-  const make = (/** @type {CallView} */ _, /** @type {View} */ newest) => callView(newest, changed);
-  const found = () => [value()].filter(Boolean);
-  return h("section", errorMessage(problem), each(found, "id", make));
+  const model = callModel(id);
+  onCleanup(() => shownTool.set(""));
+  const found = () => [model.view()].filter((one) => one !== null);
+  return h(
+    "section.call-page",
+    errorMessage(model.problem),
+    each(found, "id", (_, newest) => page(model, newest)),
+  );
 }
 
-/** @param {View} view @param {() => unknown} changed */
-function callView(view, changed) {
-  const { id, tool } = view();
-  const call = () => store.get(id)?.reading() ?? callFromView(view());
-  const drawn = progressPoints(view, call);
-  const progress = () =>
-    drawn().length > 1 && section("Progress", progressChart(drawn(), `Progress of ${safeText(tool, 100)}`));
+/** @param {CallModel} model @param {View} view */
+function page(model, view) {
+  const { id, rows, silence, reading, call } = model;
+  const first = view();
+  const { value: runs } = resource(() => `/api${callPath(id)}/runs`);
+  const { value: tool } = resource(() => (isLookup(first.tool) ? "" : `/api${toolPath(first.tool)}`));
+  const usual_s = () => tool()?.stats?.p50_s ?? null;
+  const ceiling_s = () => view().limits?.ceiling_s ?? null;
+  const panel = signal(route.peek().query.again ? "again" : "");
+  const remote = () => call()?.remote ?? view().remote ?? [];
+  shownTool.set(safeText(first.tool, 200));
+  registerPageKeys(model, runs, panel);
   return h(
-    "div",
-    summary(view, call),
-    callActions(view),
-    optionalSection(view, "failure", "What went wrong", failureDetails),
-    optionalSection(view, "result", "Result", toolResult),
-    optionalSection(view, "partials", "Partial results", (all) => h("div", ...all.map(contentBlocks))),
-    optionalSection(view, "arguments", "Arguments", jsonTree),
-    progress,
-    childCalls(view, changed),
-    h("div", { shown: () => view().remote?.length }, section("Calls at a gateway behind this one", remoteCalls(view))),
-    optionalSection(view, "settled", "Questions", answeredQuestions),
-    section("What happened", timeline(view(), changed)),
-    section("Wire", wireMessages(view(), changed)),
-    optionalSection(view, "limits", "Limits", jsonTree),
+    "div.call-page-inside",
+    runLinks(first, runs),
+    pageHead(model, view, runs, panel),
+    panelBelow(view, panel),
+    h(
+      "div.call-columns",
+      h(
+        "div.call-main",
+        openQuestion(model),
+        h("section.card.call-live", { shown: model.isLive }, callProgress(model, safeText(first.tool, 100))),
+        part(view, "failure", callFailure),
+        timeline(model),
+        comparison(view, rows),
+        part(view, "result", callResult),
+        part(view, "partials", (all) =>
+          h("section.card", h("header.card-head", h("h2", "Partial results")), ...all.map(contentBlocks)),
+        ),
+        remoteCalls(remote),
+        callStory(model.story, model.storyProblem, first),
+      ),
+      h(
+        "aside.call-column",
+        { "aria-label": "Facts" },
+        h("section", h("h2", "The two clocks"), callClocks(reading, silence, ceiling_s)),
+        argumentsSection(view),
+        h("section", callFacts(view, rows, usual_s)),
+        part(view, "limits", (limits) => h("section", h("h2", "Limits"), callLimits(limits))),
+        h("section", callIds(view)),
+      ),
+    ),
+  );
+}
+
+/** The keys of the page. @param {CallModel} model @param {() => RunsView | null} runs @param {Signal<string>} panel */
+function registerPageKeys({ entry, call }, runs, panel) {
+  registerCallKeys(entry);
+  const goTo = (/** @type {"earlier" | "later"} */ which) => ({
+    when: () => runs()?.[which],
+    act: () => navigate(callPath(runs()?.[which]?.id ?? "")),
+  });
+  registerKeys(
+    { keys: "[", words: "Earlier run", ...goTo("earlier") },
+    { keys: "]", words: "Later run", ...goTo("later") },
+    { keys: "r", words: "Run again", when: () => call()?.state === "finished", act: () => panel.set("again") },
+  );
+}
+
+/** Where this page is, and the ways to the runs before and after. @param {CallView} call @param {() => RunsView | null} runs */
+function runLinks({ tool }, runs) {
+  const link = (/** @type {"earlier" | "later"} */ which, /** @type {string} */ word, /** @type {string} */ key) => {
+    const other = () => runs()?.[which] ?? null;
+    const href = () => callPath(other()?.id ?? "");
+    const mark = icon(which === "earlier" ? "left" : "right", "s");
+    const parts = which === "earlier" ? [mark, word, h("kbd", key)] : [word, h("kbd", key), mark];
+    return h("a.button.quiet", { shown: other, href, "aria-keyshortcuts": key, "data-run": which }, ...parts);
+  };
+  return h(
+    "nav.call-crumb",
+    { "aria-label": "Runs" },
+    h("a", { href: "/history" }, "History"),
+    icon("right", "s"),
+    h("a", { href: `/history?${new URLSearchParams({ tool })}` }, safeText(tool, 200)),
+    h("span.push", link("earlier", "Earlier run", "["), link("later", "Later run", "]")),
   );
 }
 
 /**
- * A section for a field that is not empty, created again only when its value changes.
- * @template {keyof CallView} K
+ * The state, the last words, and the buttons.
+ * @param {CallModel} model
  * @param {View} view
- * @param {K} name
- * @param {string} title
- * @param {(one: any) => HTMLElement} make
+ * @param {() => RunsView | null} runs
+ * @param {Signal<string>} panel the part that is open below
  */
-function optionalSection(view, name, title, make) {
-  const found = () => [view()[name]].filter((one) => one && (!Array.isArray(one) || one.length));
-  return each(found, JSON.stringify, (one) => section(title, make(one)));
+function pageHead(model, view, runs, panel) {
+  const { state, call } = model;
+  const word = () => stateInWords(state() ?? "queued", call()?.outcome ?? null);
+  const message = () =>
+    call()?.state === "finished" && call()?.outcome === "ok"
+      ? safeText(call()?.latest?.message ?? view().message, 300)
+      : "";
+  const toggle = (/** @type {string} */ name) => panel.set(panel.peek() === name ? "" : name);
+  const opener = (/** @type {string} */ name, /** @type {Props} */ about, /** @type {Child[]} */ ...parts) =>
+    h(
+      "button",
+      {
+        type: "button",
+        "data-opens": name,
+        "aria-expanded": () => String(panel() === name),
+        onclick: () => toggle(name),
+        ...about,
+      },
+      ...parts,
+    );
+  const earlier = () => runs()?.earlier ?? null;
+  const isCompared = () => Boolean(route().query.with);
+  const compare = () => navigate(withQuery({ with: isCompared() ? null : earlier()?.id }), { replace: true });
+  const isOver = () => call()?.state === "finished";
+  return h(
+    "div.call-head",
+    h(
+      "span.call-state",
+      stateIcon(() => state() ?? "queued", null),
+      h("b", { "data-state": state }, () => word()[0].toUpperCase() + word().slice(1)),
+    ),
+    h("span.dim.call-message", message),
+    h(
+      "span.push.call-buttons",
+      h(
+        "button",
+        {
+          type: "button",
+          shown: () => earlier() || isCompared(),
+          "aria-pressed": () => String(isCompared()),
+          onclick: compare,
+        },
+        icon("compare", "s"),
+        () => (isCompared() ? "Compare no more" : `Compare with ${formatMinute(earlier()?.opened ?? 0)}`),
+      ),
+      opener("command", {}, icon("copy", "s"), "As command…"),
+      opener("cancel", { shown: () => ["queued", "running"].includes(call()?.state ?? "") }, "Cancel with words…"),
+      callActions(model),
+      opener(
+        "again",
+        { class: "main", shown: isOver, "aria-keyshortcuts": "r" },
+        icon("again", "s"),
+        "Run again…",
+        keyHint("r"),
+      ),
+    ),
+  );
+}
+
+/** The part that a button of the head opens. @param {View} view @param {Signal<string>} panel */
+function panelBelow(view, panel) {
+  const close = () => panel.set("");
+  /** @type {Record<string, () => Element>} */
+  const parts = {
+    again: () => rerunForm(view()),
+    command: () => commandPanel(view()),
+    cancel: () => cancelForm(view().id, close),
+  };
+  const open = () => [panel()].filter((name) => Object.hasOwn(parts, name));
+  return h(
+    "div.call-panel",
+    { shown: panel },
+    each(open, String, (name) => parts[name]()),
+  );
+}
+
+/** The first question of a call that waits for a person, to answer here. @param {CallModel} model */
+function openQuestion({ id }) {
+  const found = () => [questionOfCall(id)].filter((one) => one !== undefined);
+  return each(found, questionKey, (question) =>
+    h("section.card.call-question", wholeQuestion(question, { isSelected: () => true })),
+  );
 }
 
 /**
- * The summary at the top: state, progress bar, message, tool and server.
+ * A part for a field that is not empty, made again only when its value changes.
+ * @template {keyof CallView} K
  * @param {View} view
- * @param {() => Call} call
+ * @param {K} name
+ * @param {(one: any) => HTMLElement} make
  */
-function summary(view, call) {
-  const { id, tool, server, opened, parent, rerun_of: before, trace, task } = view();
-  const name = safeText(tool, 200);
-  const kind = () => statusOf(call());
-  const link = (/** @type {string} */ text, /** @type {string | null | undefined} */ id) =>
-    id && h("a", { href: callPath(id) }, text);
-  const named = (/** @type {string} */ what, /** @type {string} */ text) =>
-    h("span", `${what} `, h("code", text), copyButton(text));
-  const cpu = () => view().cpu_s && `${formatDuration(view().cpu_s ?? 0)} of processor time`;
-  const more = [
-    h("span", `opened ${formatTime(opened)}`),
-    h("span", { shown: cpu }, cpu),
-    link("runs an earlier call again", before),
-    link("part of another call", parent),
-    named(task ? "task" : "id", id),
-    trace && named("trace", trace),
-  ];
-  const head = h("div.head", h("h2.name", name), h("span.from", safeText(server, 100)), statusBadge(kind));
-  const answer = h("p", { shown: () => call().open.size }, h("a.button", { href: "/inbox" }, "Answer in the inbox"));
-  return h("div.sheet.summary", { "data-kind": kind }, head, ...callDetails(call, name, ...more), answer);
+function part(view, name, make) {
+  const found = () => [view()[name]].filter((one) => one && (!Array.isArray(one) || one.length));
+  return each(found, JSON.stringify, make);
 }
 
-/** The calls that the call made. @param {View} view @param {() => unknown} changed */
-function childCalls(view, changed) {
-  const summary = () => {
-    const { total, live, failed } = view().children ?? {};
-    return total && joinNonEmpty(plural(total, "call"), live && `${live} live`, failed && `${failed} failed`);
-  };
-  const path = `/api/calls?${new URLSearchParams({ parent: view().id, limit: "100" })}`;
-  const { value, problem } = resource(() => {
-    if (!summary()) return "";
-    changed();
-    return path;
+/** @param {CallModel} model */
+function timeline({ id, rows, story }) {
+  const words = computed(() => {
+    const below = rows().length - 1;
+    const more = story()?.left_out ?? 0;
+    return below > 0
+      ? joinNonEmpty(
+          plural(below + more, "sub-call"),
+          `${mostAtOnce(rows())} at once at most`,
+          more && `${more} not shown`,
+        )
+      : "";
   });
-  const rows = callTable(() => value()?.calls ?? [], "Calls below it");
-  return h("div", { shown: summary }, section("Calls below it", h("p.soft", summary), errorMessage(problem), rows));
+  return h(
+    "section.card.call-timeline",
+    { shown: () => rows().length },
+    h("header.card-head", h("h2", "Timeline"), h("span.faint", words)),
+    waterfall(rows, { rowHeight: ROW_PX, current: id, isZoomable: true, hasLegend: true }),
+  );
 }
 
-/** The buttons to cancel, run again and copy. @param {View} view */
-function callActions(view) {
-  const isLive = () => ["queued", "running"].includes(view().state);
-  return disclosureButtons(
-    ["Cancel…", (close) => cancelForm(view().id, close), isLive],
-    ["Run again…", () => rerunForm(view())],
-    ["Copy as command…", () => commandPanel(view())],
+/** The run that the address names to compare with. @param {View} view @param {CallModel["rows"]} rows */
+function comparison(view, rows) {
+  const other = () => [route().query.with].filter(Boolean);
+  const close = () => navigate(withQuery({ with: null }), { replace: true });
+  return each(other, String, (id) => callComparison(view, rows, id, close));
+}
+
+/** @param {View} view */
+function argumentsSection(view) {
+  const copy = copyButton(() => JSON.stringify(view().arguments ?? {}, null, 2), { class: "quiet small" });
+  return h(
+    "section.call-arguments",
+    h("h2", "Arguments", h("span.push", copy)),
+    part(view, "arguments", callArguments),
   );
 }
 
@@ -140,26 +280,34 @@ function cancelForm(id, close) {
     close();
   };
   const label = h("label", "Why (the tool and its caller are told) ", words);
-  return submitForm("form.sheet.row", stop, label, h("button.main", "Cancel the call"));
+  return submitForm("form.card.call-form", stop, label, h("button.danger", "Cancel the call"));
 }
+
+/** Whether a call is a read of a resource or a prompt: its arguments are texts, and it has no tool. @param {string} tool */
+const isLookup = (tool) => /^(resource|prompt) /.test(tool);
 
 /** A form with the arguments of a call, to run its tool again. @param {CallView} call */
 function rerunForm({ id, tool, outcome, arguments: value }) {
-  const isLookup = /^(resource|prompt) /.test(tool); // its arguments are texts, and it has no tool
-  const { value: found, problem } = resource(() => (isLookup ? "" : `/api${toolPath(tool)}`));
+  const { value: found, problem } = resource(() => (isLookup(tool) ? "" : `/api${toolPath(tool)}`));
   const texts = Object.fromEntries(Object.keys(value ?? {}).map((key) => [key, { type: "string" }]));
-  const schema = () => (isLookup ? [{ type: "object", properties: texts }] : found() ? [found().inputSchema] : []);
+  const schema = () =>
+    isLookup(tool) ? [{ type: "object", properties: texts }] : found() ? [found().inputSchema] : [];
   const hint = "A new call, linked to this one, and approved anew.";
   const how = { to: `/api${callPath(id)}/rerun`, title: "Run it again", label: "Run it again", hint };
   const make = (/** @type {Schema} */ one) =>
     runForm(one, { key: `rerun:${id}`, value }, { ...how, warning: outcome === "uncertain" && UNCERTAIN_WARNING });
-  return h("div.panel", errorMessage(problem), each(schema, JSON.stringify, make));
+  return h("div", errorMessage(problem), each(schema, JSON.stringify, make));
 }
 
 /** @param {CallView} call */
 function commandPanel({ tool, arguments: given }) {
   const { line, variables } = shellCommand(tool, given ?? {});
   const names = variables.join(", ");
-  const hint = names && h("p", `What is secret is not shown. Set it first, in `, h("code", names), ".");
-  return h("div.sheet", hint, h("pre.command", { tabindex: "0" }, line), copyButton(line));
+  const hint = names && h("p", "What is secret is not shown. Set it first, in ", h("code", names), ".");
+  return h(
+    "div.card.call-command",
+    hint,
+    h("pre.command", { tabindex: "0" }, line),
+    copyButton(line, { class: "small" }),
+  );
 }
