@@ -178,7 +178,7 @@ class ToolError(AfootError):
 
     @classmethod
     def unavailable(cls, message: str, *, retry_after: float | None = None, code: str | None = None) -> Self:
-        """It cannot be reached now; later it may."""
+        """The tool, or a service that it needs, cannot be reached now. A later call may succeed."""
         return cls(message, "unavailable", code=code, retryable=True, retry_after=retry_after)
 
     @classmethod

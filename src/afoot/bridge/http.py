@@ -15,7 +15,7 @@ MAX_HEAD_BYTES = 1 << 16
 
 
 class Unreachable(Exception):
-    """Nobody listens there; nothing was sent."""
+    """The address has no listener. Nothing was sent."""
 
 
 class BrokenConnection(Exception):

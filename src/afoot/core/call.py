@@ -137,13 +137,13 @@ class Call(Struct, eq=False):
 
     @property
     def is_safe(self) -> bool:
-        """Whether it may be run once more after its runner died (U4)."""
+        """Whether the call may be run once more after its runner died (U4)."""
         tool = self.definition
         return tool.trusted and (tool.idempotent or tool.read_only)
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it changes nothing; the word of a stranger for its own tool proves nothing."""
+        """Whether the call changes nothing. The word of a stranger for its own tool proves nothing."""
         tool = self.definition
         is_run = not self.is_redefined
         return self.was_harmless and (not is_run or (tool.trusted and tool.read_only))
@@ -406,7 +406,7 @@ def _before_start(call: Call, fact: Amended | Admitted | Redefined) -> None:
 
 
 def _interrupt(call: Call, fact: Interrupted) -> None:
-    """Nobody runs it: its clocks are those of a first start, and questions stay open (C1, U4)."""
+    """Put a call that nobody runs back into the queue: fresh clocks, and its questions stay open (C1, U4)."""
     call.spent_s = fact.spent_s
     call.since = None
     call.heard = fact.at

@@ -129,7 +129,7 @@ class Amended(Struct, frozen=True, omit_defaults=True, tag="amended"):
 
 
 class Admitted(Struct, frozen=True, omit_defaults=True, tag="admitted"):
-    """It has its slot; its server, child process or tab is being started."""
+    """The call has its slot. Its server, child process or tab is being started."""
 
     at: float
     what: str

@@ -47,7 +47,7 @@ class UriTemplate:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is the URI of one resource."""
+        """Whether the template has no variables: it is the URI of one resource."""
         return not self.variables
 
     def match(self, uri: str) -> Values | None:

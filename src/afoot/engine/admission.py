@@ -74,7 +74,7 @@ async def wait_for_approval(
 
 
 def needs_approval(live: LiveCall, policy: ApprovalPolicy, now: float) -> bool:
-    """Whether it needs a yes: what allows some arguments does not allow what a hook made of them (A6).
+    """Whether the call needs an approval: one for some arguments is none for those of a hook (A6).
 
     An attempt that has begun had its yes, which holds for the next one if the tool is still the same (A7).
     """

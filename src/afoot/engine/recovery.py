@@ -194,7 +194,7 @@ def _may_go_on(live: LiveCall, max_attempts: int) -> bool:
 
 
 def _is_safe(live: LiveCall) -> bool:
-    """Whether it may be repeated, also by what is declared now: somebody may have taken that back since."""
+    """Whether the call may be repeated, also by the present definition: its promise may be gone since."""
     tool, is_known = live.tool, live.provider is not None
     return live.call.is_safe and (not is_known or (tool.trusted and (tool.idempotent or tool.read_only)))
 

@@ -84,7 +84,7 @@ class ActiveHook:
                 raise HookFailed(self._load_error) from error
 
     def matches(self, tool: Tool) -> bool:
-        """Whether it is for this tool, by a name or pattern of the settings.
+        """Whether the hook is for this tool, by a name or pattern of the settings.
 
         A hook that answers questions can let a call run: its pattern must say whose tools it means (U12).
         """

@@ -167,11 +167,11 @@ class PendingTls:
         self._listener = listener
 
     def is_waiting(self) -> bool:
-        """It waits, until it is a connection."""
+        """Whether the handshake still goes on, so that nothing is lost if the socket is closed."""
         return not self.is_dropped
 
     def is_unused(self) -> bool:
-        """No request came."""
+        """Whether no request has come yet: always so before the handshake is over."""
         return True
 
     def on_due(self, now: float) -> None:
@@ -179,7 +179,7 @@ class PendingTls:
         self.drop()
 
     def leave(self) -> None:
-        """Be counted no more: the connection that it became is counted."""
+        """Stop counting this socket. The connection that it became is counted instead."""
         self._listener.forget(self)
 
     def drop(self) -> None:

@@ -22,7 +22,7 @@ class Connection(Protocol):
     due: float  # when `on_due` is to be called; inf: never
 
     def is_waiting(self) -> bool:
-        """Whether it waits for a request, so that nothing is lost if it ends."""
+        """Whether the connection waits for a request, so that nothing is lost if it ends."""
         ...
 
     def is_unused(self) -> bool:

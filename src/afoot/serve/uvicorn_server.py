@@ -137,7 +137,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def is_waiting(self) -> bool:
-        """Whether it waits for a request."""
+        """Whether the connection waits for a request."""
         return self._next != _BODY and (self.cycle is None or self.cycle.response_complete)
 
     def is_unused(self) -> bool:

@@ -137,7 +137,7 @@ class ToolCall(Struct):
 
     @property
     def is_lookup(self) -> bool:
-        """Whether it reads a resource or fills in a prompt, so that its answer is no result of a tool."""
+        """Whether the call reads a resource or fills in a prompt: its answer is no result of a tool."""
         return self.method != "tools/call"
 
     def unknown_params(self) -> Raw:

@@ -104,7 +104,7 @@ class LiveRegion:
         self._drawn_at = 0.0
 
     def is_due(self) -> bool:
-        """Whether it is time to draw again."""
+        """Whether the screen is due to be drawn again."""
         return time.monotonic() - self._drawn_at >= FRAME_S
 
     def width(self) -> int:

@@ -118,7 +118,7 @@ class Context:
 
     @property
     def caller(self) -> Caller:
-        """Who calls: identity, client, scopes, claims of its token, and the way it came (F1)."""
+        """The caller: its identity, client, scopes, the claims of its token, and the way it came (F1)."""
         origin = self._run.origin
         return Caller(
             self._run.caller,

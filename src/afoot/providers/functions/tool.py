@@ -132,7 +132,7 @@ class FunctionTool:
 
     @property
     def is_generator_function(self) -> bool:
-        """Whether it yields, on a loop or in a thread."""
+        """Whether the function is a generator, plain or async."""
         return bool(self.is_generator or inspect.isgeneratorfunction(self.function))
 
     @property

@@ -229,7 +229,7 @@ class Era2025:
 
     @property
     def has_roots(self) -> bool:
-        """Whether it can be asked for its roots."""
+        """Whether the client can be asked for its roots."""
         return self.capabilities.roots is not None
 
     def show_log(self, line: Logged) -> None:
@@ -260,7 +260,7 @@ class Era2025:
         raise AssertionError("a handshake-era stream is not capped")
 
     def may_hand_over(self, request: CallRequest) -> bool:
-        """Whether it can: a lookup has no handle."""
+        """Whether the request can end with a handle. A lookup cannot: it has none."""
         return not request.tool_call.is_lookup
 
     def hand_over(self, request: CallRequest) -> bytes | None:

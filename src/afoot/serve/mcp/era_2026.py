@@ -184,7 +184,7 @@ class Era2026(Struct, eq=False):
         return self._round(request, [])
 
     def may_hand_over(self, request: CallRequest) -> bool:
-        """Whether it can: a lookup has no handle, and ends with rounds alone."""
+        """Whether the request can end with a handle. A lookup cannot: it ends with rounds alone."""
         return not request.tool_call.is_lookup or request.round < MAX_ROUNDS
 
     def hand_over(self, request: CallRequest) -> bytes | None:
