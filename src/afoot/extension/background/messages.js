@@ -247,6 +247,11 @@ export const TO_BROWSER = Object.freeze([
  * total?: number | null, message?: string | null, parent?: string | null }} ChildSummary
  */
 /**
+ * The limits of a call, its last sign of life, and its time on the clock.
+ * @typedef {{ idle_s: number | null, ceiling_s: number | null, answer_s: number, heard: number | null,
+ * spent_s: number, since: number | null, patient_idle_s?: number, below?: Array<string> }} ClockView
+ */
+/**
  * A call. Unset fields are left out: some in the lines of the history, some in all but the full view.
  * @typedef {{ id: string, tool: string, server: string, caller: string, state: string, outcome: string |
  * null, progress: number | null, total: number | null, message: string | null, opened: number, started:
@@ -256,8 +261,9 @@ export const TO_BROWSER = Object.freeze([
  * CancelRequested | null, partials?: Array<unknown>, settled?: Array<QuestionView>, samples?: Array<Sample>,
  * stalled?: boolean, detached?: boolean, task?: boolean, approved?: string, hindered?: Hindered | null,
  * rerun_of?: string | null, eta?: Eta | null, rate?: number | null, reported?: number | null, parent?: string
- * | null, children?: ChildCounts | null, trace?: string | null, cpu_s?: number, redacted?: Array<string>,
- * remote?: Array<ChildSummary>, source?: string, cancel_due?: number }} CallView
+ * | null, children?: ChildCounts | null, below?: ChildCounts, trace?: string | null, cpu_s?: number,
+ * redacted?: Array<string>, remote?: Array<ChildSummary>, source?: string, cancel_due?: number, clocks?:
+ * ClockView }} CallView
  */
 /**
  * A tab of the panel's own browser: its short key, the browser's id, whether tools can run there.
