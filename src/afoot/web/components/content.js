@@ -100,8 +100,13 @@ function table(keys, rows, most) {
   const cell = (/** @type {Json} */ one) => h("td", typeof one === "string" ? one : JSON.stringify(one));
   const body = rows.slice(0, most).map((row) => h("tr", ...keys.map((key) => cell(row[key]))));
   const names = h("tr", ...keys.map((key) => h("th", { scope: "col" }, key)));
-  const all = h("table", h("thead", names), h("tbody", ...body));
-  return h("div.table", { tabindex: "0" }, all, moreItems(rows.length, most, rows));
+  const all = h("table.data", h("thead", names), h("tbody", ...body));
+  return h(
+    "div.data-scroll",
+    { tabindex: "0", role: "region", "aria-label": "Table" },
+    all,
+    moreItems(rows.length, most, rows),
+  );
 }
 
 /**

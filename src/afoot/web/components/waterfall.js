@@ -306,15 +306,17 @@ function zoomButtons(view) {
     "span.wf-zoom",
     { shown: () => levels().length > 1 },
     h("span.faint", { "aria-hidden": "true" }, "Zoom"),
-    h("span.segments", { role: "group", "aria-label": "Zoom" }, each(levels, "level", button)),
+    h("span.view-switch", { role: "group", "aria-label": "Zoom" }, each(levels, "level", button)),
   );
 }
 
 /** The marks that are drawn, and their meaning. @param {WaterfallView} view */
 function legend(view) {
-  const drawn = computed(
-    () => new Set(view.rows().flatMap((row) => row.marks.map(({ kind }) => /** @type {string} */ (kind)))),
-  );
+  const least_s = () => (view.end() - view.start()) / 400; // a mark that is hardly seen needs no words
+  const drawn = computed(() => {
+    const marks = view.rows().flatMap((row) => row.marks);
+    return new Set(marks.filter(({ from, until }) => until - from >= least_s()).map(({ kind }) => String(kind)));
+  });
   const hasTicks = () => view.rows().some(({ ticks }) => ticks.length);
   const shown = () => LEGEND.filter(([kind]) => drawn().has(kind) || (kind === "ticks" && hasTicks()));
   return h(

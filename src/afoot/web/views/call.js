@@ -13,6 +13,7 @@ import { registerCallKeys } from "../components/call_keys.js";
 import { callProgress } from "../components/call_pane.js";
 import { contentBlocks } from "../components/content.js";
 import { copyButton, submitForm } from "../components/controls.js";
+import { loadingRows } from "../components/empty.js";
 import { icon } from "../components/icon.js";
 import { wholeQuestion } from "../components/question.js";
 import { runForm } from "../components/run_form.js";
@@ -47,6 +48,7 @@ export function view({ params: { id = "" } }) {
   const found = () => [model.view()].filter((one) => one !== null);
   return h(
     "section.call-page",
+    loadingRows(() => model.view() || model.problem()),
     errorMessage(model.problem),
     each(found, "id", (_, newest) => page(model, newest)),
   );
@@ -74,7 +76,11 @@ function page(model, view) {
       h(
         "div.call-main",
         openQuestion(model),
-        h("section.card.call-live", { shown: model.isLive }, callProgress(model, safeText(first.tool, 100))),
+        h(
+          "section.card.call-live",
+          { shown: () => model.isLive() && model.state() !== "waiting" },
+          callProgress(model, safeText(first.tool, 100)),
+        ),
         part(view, "failure", callFailure),
         timeline(model),
         comparison(view, rows),
@@ -158,9 +164,9 @@ function pageHead(model, view, runs, panel) {
       },
       ...parts,
     );
-  const earlier = () => runs()?.earlier ?? null;
+  const other = () => runs()?.earlier ?? runs()?.later ?? null;
   const isCompared = () => Boolean(route().query.with);
-  const compare = () => navigate(withQuery({ with: isCompared() ? null : earlier()?.id }), { replace: true });
+  const compare = () => navigate(withQuery({ with: isCompared() ? null : other()?.id }), { replace: true });
   const isOver = () => call()?.state === "finished";
   return h(
     "div.call-head",
@@ -176,12 +182,12 @@ function pageHead(model, view, runs, panel) {
         "button",
         {
           type: "button",
-          shown: () => earlier() || isCompared(),
+          shown: () => other() || isCompared(),
           "aria-pressed": () => String(isCompared()),
           onclick: compare,
         },
         icon("compare", "s"),
-        () => (isCompared() ? "Compare no more" : `Compare with ${formatMinute(earlier()?.opened ?? 0)}`),
+        () => (isCompared() ? "Compare no more" : `Compare with ${formatMinute(other()?.opened ?? 0)}`),
       ),
       opener("command", {}, icon("copy", "s"), "As command…"),
       opener("cancel", { shown: () => ["queued", "running"].includes(call()?.state ?? "") }, "Cancel with words…"),

@@ -118,7 +118,7 @@ export function callArguments(given) {
           jsonTree(value),
         );
   };
-  return h("div.well.mono.arguments", ...entries.map(one));
+  return h("div.well.mono.argument-list", ...entries.map(one));
 }
 
 /** The limits of a call as sentences. @param {NonNullable<CallView["limits"]>} limits */

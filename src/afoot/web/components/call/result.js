@@ -41,7 +41,11 @@ export function callResult(result) {
       h("span.faint", joinNonEmpty(table && plural(table.rows.length, "row"), size)),
       h(
         "span.push",
-        h("span.segments", { role: "group", "aria-label": "Show as", shown: views.length > 1 }, ...views.map(button)),
+        h(
+          "span.view-switch",
+          { role: "group", "aria-label": "Show as", shown: views.length > 1 },
+          ...views.map(button),
+        ),
         copyButton(text, { class: "small" }),
         downloadLink([text], file, h("span.action", icon("download", "s"), "Download"), "small"),
       ),
