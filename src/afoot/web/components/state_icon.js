@@ -38,9 +38,15 @@ const SHAPES = {
 export function stateIcon(state, words = (now) => STATE_WORDS[now]) {
   const now = typeof state === "function" ? state : () => state;
   const label = words && (() => words(now()));
-  return h("span.state-icon", { "data-state": now, ...(label && { role: "img", "aria-label": label }) }, () =>
-    stateShape(now()),
-  );
+  // A state is asked for with each reading and seldom differs, so its shape is made only when it does.
+  let last = now();
+  let shape = stateShape(last);
+  const draw = () => {
+    const next = now();
+    if (next !== last) shape = stateShape((last = next));
+    return shape;
+  };
+  return h("span.state-icon", { "data-state": now, ...(label && { role: "img", "aria-label": label }) }, draw);
 }
 
 /** The shape of a state alone, for a drawing. @param {CallState} state @param {string} [more] class names */

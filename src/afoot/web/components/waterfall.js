@@ -117,7 +117,7 @@ function nameOf(row, { current }) {
     return h("i.wf-rail", { "data-own": isOwn, "data-on": goesOn });
   });
   const attempts = () => (row().attempts > 1 ? plural(row().attempts, "attempt") : "");
-  const words = () => h("span.sr", `, ${joinNonEmpty(...summary(row()))}`);
+  const words = h("span.sr", () => `, ${summary(row())}`);
   return h(
     "li.wf-name",
     ...lines,
@@ -129,12 +129,11 @@ function nameOf(row, { current }) {
 }
 
 /** A row in words, for those who do not see the drawing. @param {Row} row */
-function summary({ state, outcome, from, until, marks, ticks }) {
-  const told = marks.filter(({ kind }) => kind !== "running" && kind !== "parent");
-  const parts = told.slice(0, 5).map((mark) => mark.words || `${mark.kind} for ${formatSpan(mark.until - mark.from)}`);
-  return [stateInWords(state, outcome), formatSpan(until - from), ...parts, plural(ticks.length, "report")].map(
-    (part) => safeText(part, 200),
-  );
+function summary({ state, outcome, isLive, from, until, marks, ticks }) {
+  const told = marks.filter(({ kind }) => kind !== "running" && kind !== "parent").slice(0, 5);
+  const parts = told.map((mark) => mark.words || `${mark.kind} for ${formatSpan(mark.until - mark.from)}`);
+  const ended = isLive ? [] : [formatSpan(until - from), plural(ticks.length, "report")];
+  return safeText([stateInWords(state, outcome), ...ended, ...parts].join(", "), 600);
 }
 
 /** @param {() => Row} row */

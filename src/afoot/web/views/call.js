@@ -34,6 +34,7 @@ import { mostAtOnce } from "../lib/spans.js";
 /** @typedef {() => CallView} View the newest known view */
 
 const ROW_PX = 30;
+const FIRST_ROWS = 30; // of a timeline; a tree of hundreds hides the result otherwise
 const UNCERTAIN_WARNING =
   "It is uncertain what it did: its effects may have happened. Press once more to run it all the same.";
 const shownTool = signal("");
@@ -253,11 +254,16 @@ function timeline({ id, rows, story }) {
         )
       : "";
   });
+  const limit = signal(FIRST_ROWS);
+  const first = computed(() => rows().slice(0, limit()));
+  const hidden = () => rows().length - first().length;
+  const more = { type: "button", shown: () => hidden() > 0, onclick: () => limit.set(Infinity) };
   return h(
     "section.card.call-timeline",
     { shown: () => rows().length },
     h("header.card-head", h("h2", "Timeline"), h("span.faint", words)),
-    waterfall(rows, { rowHeight: ROW_PX, current: id, isZoomable: true, hasLegend: true }),
+    waterfall(first, { rowHeight: ROW_PX, current: id, isZoomable: true, hasLegend: true }),
+    h("button.quiet.more-rows", more, icon("down", "s"), () => `Show ${plural(hidden(), "more sub-call")}`),
   );
 }
 

@@ -10,7 +10,7 @@ import { silenceOver } from "../../lib/silence.js";
 import { treeRows } from "../../lib/spans.js";
 import { isLive, stateOf } from "../../lib/state.js";
 import { store } from "../../lib/store.js";
-import { now, tick } from "../../lib/time.js";
+import { tick } from "../../lib/time.js";
 
 /** @typedef {import("../../lib/spans.js").Row} Row */
 /** @typedef {import("../../lib/silence.js").Silence} Silence */
@@ -40,11 +40,15 @@ export function callModel(id) {
     const known = call();
     return known && isRunning() ? readClocks(known, tick()) : null;
   };
+  // The drawings move on with each whole second of this call, so that their figures are those of the clocks.
+  const second = signal(0);
+  effect(() => second.set(Math.floor(tick() - (store.get(id)?.call.peek().opened ?? 0))));
   const rows = computed(() => {
     const told = story();
     if (!told) return /** @type {Row[]} */ ([]);
     const lives = told.calls.some(({ finished }) => finished === null);
-    return treeRows(told, lives ? Math.max(now(), tick.peek()) : 0);
+    if (lives) second();
+    return treeRows(told, tick.peek());
   });
   const heard = heardSigns(call);
   const silence = computed(() => {

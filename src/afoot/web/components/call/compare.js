@@ -20,6 +20,7 @@ import { partsOf } from "./result.js";
 
 /** @typedef {import("../../lib/spans.js").Row} Row */
 
+const MAX_ROWS = 30; // of each timeline
 const MAX_DIFF = 20_000; // characters of a result that are compared word by word
 
 /**
@@ -37,7 +38,7 @@ export function callComparison(view, rows, other, close) {
     all.reduce((end, { until }) => Math.max(end, until), 0) - (all[0]?.from ?? 0);
   const until = computed(() => Math.max(spanOf(rows()), spanOf(rowsBefore())));
   const drawn = (/** @type {() => Row[]} */ all, /** @type {string} */ current) =>
-    waterfall(all, { rowHeight: 26, current, until });
+    waterfall(() => all().slice(0, MAX_ROWS), { rowHeight: 26, current, until });
   const head = () => {
     const found = before();
     return found && h("a", { href: callPath(other) }, formatInstant(found.opened));

@@ -11,7 +11,7 @@ import {
 import { formatSpan, joinNonEmpty, plural, safeText } from "../../lib/format.js";
 import { isContainer, isObject, isRedacted } from "../../lib/exact_json.js";
 import { callPath, toolPath } from "../../lib/router.js";
-import { now } from "../../lib/time.js";
+import { tick } from "../../lib/time.js";
 import { collapsible, jsonTree } from "../content.js";
 import { copyButton } from "../controls.js";
 
@@ -27,7 +27,7 @@ const MAX_SHORT = 200; // characters of a value that is shown in its line
  */
 export function callFacts(view, rows, usual_s) {
   const { opened, caller, server, rerun_of: before, parent, tool } = view();
-  const ended = () => view().finished ?? now();
+  const ended = () => view().finished ?? tick();
   const approval = () => safeText(approvalInWords(view()), 300);
   const asked = () => (view().settled ?? []).filter(({ kind }) => kind !== "approval" && kind !== "below");
   const attempts = () => {

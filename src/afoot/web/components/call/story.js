@@ -96,7 +96,14 @@ function storyList(lines, opened) {
     open.touch();
   };
   const all = computed(() => unfoldLines(lines(), open()));
-  const visible = computed(() => all().slice(Math.max(0, all().length - limit())));
+  /** @type {Map<string, Line>} */ let drawn = new Map();
+  const visible = computed(() => {
+    const next = all().slice(Math.max(0, all().length - limit()));
+    // Lines are read anew with each change of a live call; those that are the same need not be drawn again.
+    const kept = next.map((one) => (isSame(drawn.get(one.key), one) ? /** @type {Line} */ (drawn.get(one.key)) : one));
+    drawn = new Map(kept.map((one) => [one.key, one]));
+    return kept;
+  });
   const hidden = () => all().length - visible().length;
   const more = h(
     "button.quiet",
@@ -106,6 +113,15 @@ function storyList(lines, opened) {
   const make = (/** @type {Line} */ _, /** @type {() => Line} */ line) => lineElement(line, opened, open, toggle);
   return h("div.story", more, h("ol", each(visible, "key", make)));
 }
+
+/** @param {Line | undefined} before @param {Line} now */
+const isSame = (before, now) =>
+  before !== undefined &&
+  before.words === now.words &&
+  before.subject === now.subject &&
+  before.code === now.code &&
+  before.note === now.note &&
+  before.folded.length === now.folded.length;
 
 /**
  * @param {() => Line} line
