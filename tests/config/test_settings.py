@@ -9,7 +9,7 @@ from afoot.config.settings import ConfigError, Server, Settings, find_config, ho
 
 TABLES = (
     "tools", "servers", "hooks", "browser", "otel", "caller_limits", "redact", "retain", "quota", "isolation",
-    "access", "connections",
+    "access", "connections", "cluster",
 )  # fmt: skip
 CHOSEN = {
     "lifecycle": "stages",
@@ -143,6 +143,9 @@ def test_the_state_folder_can_be_moved(alone: Path, monkeypatch: pytest.MonkeyPa
         ("max_body_bytes = 1.5", "max_body_bytes"),
         ("[connections]\nhead_bytes = 0", "connections.head_bytes"),
         ("[connections]\nper_peer = -1", "connections.per_peer"),
+        ('[cluster]\nredis = "http://a"', "cluster.redis"),
+        ('[cluster]\nname = "{a}"', "cluster.name"),
+        ("[cluster]\nlease_s = 0", "cluster.lease_s"),
         ("http = 5", "http"),
         ('lifecycle = "all"', "lifecycle"),
         ('history = "maybe"', "history"),
@@ -342,3 +345,9 @@ def test_a_line_of_blanks_takes_no_time(alone: Path) -> None:
     file.write_text(" " * 30_000 + "\nidle_s = 'x'\n")
     with pytest.raises(ConfigError, match="line 2"):
         load_settings(file)
+
+
+def test_the_address_of_a_cluster_may_be_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D1: containers get it in this way."""
+    monkeypatch.setenv("AFOOT_CLUSTER", "rediss://ann:secret@redis.example:6380/1")
+    assert load_settings().settings.cluster.redis == "rediss://ann:secret@redis.example:6380/1"

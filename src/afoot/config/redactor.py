@@ -23,7 +23,7 @@ def make_redactor(settings: Settings, environment: Mapping[str, str] | None = No
     redactor.add_secrets(one.partition("=")[2].strip() for one in sent.split(","))
     redactor.add_secrets(_header_secrets(settings.otel.headers))
     redactor.add_secrets([settings.mcp_token, given.get("AFOOT_TOKEN", "")])
-    for url in (settings.otel.endpoint, settings.browser.cdp, *settings.targets):
+    for url in (settings.otel.endpoint, settings.browser.cdp, settings.cluster.redis, *settings.targets):
         redactor.add_secrets(redactor.secrets_in_url(url))
     for hook in settings.hooks:
         try:

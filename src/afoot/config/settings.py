@@ -20,6 +20,7 @@ from afoot.config.tables import (
     CHOICES,
     AccessSettings,
     BrowserSettings,
+    ClusterSettings,
     ConnectionSettings,
     Hook,
     InvalidSetting,
@@ -55,6 +56,7 @@ _SINGLE: dict[
         | RetentionSettings
         | AccessSettings
         | ConnectionSettings
+        | ClusterSettings
     ],
 ] = {
     "redact": RedactionRules,
@@ -64,6 +66,7 @@ _SINGLE: dict[
     "browser": BrowserSettings,
     "otel": OtelSettings,
     "isolation": IsolationSettings,
+    "cluster": ClusterSettings,
 }
 # Headers that prove who somebody is. A tool that saw them could act in the name of its caller.
 CREDENTIAL_HEADERS = frozenset((
@@ -149,6 +152,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     browser: BrowserSettings = BrowserSettings()
     otel: OtelSettings = OtelSettings()
     isolation: IsolationSettings = IsolationSettings()
+    cluster: ClusterSettings = ClusterSettings()
     quota: dict[str, QuotaSettings] = {}  # by caller, or a pattern of them
     servers: dict[str, Server] = {}
     tools: dict[str, ToolSettings] = {}
@@ -311,6 +315,8 @@ def _fit(key: str, value: object) -> object:
         if not isinstance(value, dict):
             raise InvalidSetting((key,), f"must be tables: [{key}.NAME]")
         return {name: convert_table(_TABLES[key], one, (key, name)) for name, one in value.items()}
+    if key == "cluster" and isinstance(value, str):
+        value = {"redis": value}  # AFOOT_CLUSTER has the address alone, as a container is told it
     if key in _SINGLE:
         return convert_table(_SINGLE[key], value, (key,))
     if key == "hooks":

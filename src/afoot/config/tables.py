@@ -29,6 +29,12 @@ ISOLATION = ("isolate", "cpu_s", "memory_bytes", "open_files", "processes")  # t
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 EVERYWHERE = ("0.0.0.0", "::")
 
+# How the address of a Redis or Valkey begins: one server, a Sentinel's service, one node of a Redis cluster.
+REDIS_SCHEMES = (
+    "redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
+)  # fmt: skip
+
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _VARIABLE = re.compile(r"\$\{((?:secret:)?[A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 T = TypeVar("T", bound=Struct)
@@ -182,6 +188,14 @@ class ConnectionSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_d
     per_peer: int = 2048  # connections of one address, on loopback of one user; 0: any number
 
 
+class ClusterSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The table `[cluster]`: the Redis or Valkey by which several gateways and workers are one (D1)."""
+
+    redis: str = ""  # its address; empty: this gateway is alone
+    name: str = "afoot"  # of the cluster: several may share one server
+    lease_s: float = 10.0  # a gateway that was not heard for so long may be dead, and others take its calls
+
+
 class Hook(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A command or a Python function that is run when something happens to a call (K1)."""
 
@@ -248,6 +262,7 @@ CHOICES: dict[type[Struct], dict[str, tuple[str, ...]]] = {
     QuotaSettings: {},
     OtelSettings: {},
     IsolationSettings: {},
+    ClusterSettings: {},
     AccessSettings: {"local": ("owner", "everyone")},
     Hook: {"on": HOOK_EVENTS},
 }
@@ -270,6 +285,8 @@ def convert_table(kind: type[T], given: object, path: tuple[str, ...]) -> T:
         _check_rules(made, path)
     if isinstance(made, ConnectionSettings):
         _check_connections(made, path)
+    if isinstance(made, ClusterSettings):
+        _check_cluster(made, path)
     return made
 
 
@@ -378,6 +395,16 @@ def _check_connections(made: ConnectionSettings, path: tuple[str, ...]) -> None:
     for key in ("head_bytes", "head_fields", "head_s", "unused_s"):
         if not getattr(made, key):
             raise InvalidSetting((*path, key), "must be more than 0")
+
+
+def _check_cluster(made: ClusterSettings, path: tuple[str, ...]) -> None:
+    if made.redis and made.redis.partition("://")[0] not in REDIS_SCHEMES:
+        schemes = ", ".join(f"{one}://" for one in REDIS_SCHEMES)
+        raise InvalidSetting((*path, "redis"), f"must begin with one of {schemes}")
+    if not made.lease_s:
+        raise InvalidSetting((*path, "lease_s"), "must be more than 0")
+    if not _CLUSTER_NAME.fullmatch(made.name):
+        raise InvalidSetting((*path, "name"), "must be 1 to 64 of A-Z a-z 0-9 _ . -")
 
 
 def _check_hook(hook: Hook, path: tuple[str, ...]) -> None:

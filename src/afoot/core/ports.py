@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Raw, Struct, UnsetType
 
 from afoot.core.call import Call, ProgressSeries
+from afoot.core.commands import OwnerCommand
 from afoot.core.facts import NOTHING, Answer, ChildSummary, Entry, Limits, Question, Result, Sample
 from afoot.core.redaction import DEFAULT_REDACTOR
 
@@ -255,6 +256,18 @@ class QuestionHooks(Protocol):
 
     def answer(self, call: Call, tool: Tool, question: Question) -> Awaitable[Answer | None]:
         """Return the answer; None if it is left to a person."""
+        ...
+
+
+class OtherGateways(Protocol):
+    """The other gateways of a cluster, as the engine reaches those that own calls (D1)."""
+
+    def send(self, call: str, command: OwnerCommand) -> None:
+        """Send a command to the owner of a call. It is kept until the owner, whoever that is, takes it."""
+        ...
+
+    def sent(self) -> Awaitable[None]:
+        """Wait until the commands so far are kept."""
         ...
 
 

@@ -56,6 +56,8 @@ class ChildCalls:
         parent = self._calls.get(opened.parent or "")
         if parent is None or parent.call.end is not None or parent.call.opened.caller != opened.caller:
             return
+        if parent.mirror is not None:  # another gateway runs it, and hears its children by their facts
+            return
         child.parent = parent
         if parent.below is None:
             own = parent.call.latest

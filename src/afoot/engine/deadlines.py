@@ -41,20 +41,27 @@ class LoopClock:
     seen to: then the process does run.
     """
 
-    __slots__ = ("_cpu_s", "_expected", "_loop", "_suspect", "holder", "offset")
+    __slots__ = ("_cpu_s", "_expected", "_loop", "_suspect", "holder", "offset", "skew_s")
     _loop: asyncio.AbstractEventLoop
     offset: float
     holder: object | None
     _expected: float
     _suspect: float
+    skew_s: float  # by which the clock of the cluster is ahead of this machine's
     _cpu_s: float  # of the process, at the last beat
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take the time of this loop from now on."""
         self._loop = loop
+        self.skew_s = 0.0
         self.offset = time.time() - loop.time()
         self.holder = None
         self.expect_nothing()
+
+    def follow(self, skew_s: float) -> None:
+        """Take the time of the cluster, which is so far ahead of this machine's, before any call lives."""
+        self.skew_s = skew_s
+        self.offset = time.time() + skew_s - self._loop.time()
 
     def now(self) -> float:
         at = self._loop.time()
@@ -222,7 +229,7 @@ class Deadlines:
         if self._beat_timer is not None:
             self._beat_timer.cancel()
             self._beat_timer = None
-        running = [live for live in self._calls.values() if live.call.end is None]
+        running = [live for live in self._calls.values() if live.call.end is None and live.mirror is None]
         if not (running or self._is_scheduled):
             self._clock.expect_nothing()
             return

@@ -18,6 +18,7 @@ from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings
 from afoot.config.tables import QuotaSettings
 from afoot.core.call import GATEWAY_DIED, Call, State, evolve, note, note_cpu
+from afoot.core.commands import AnswerCommand, CancelCommand, HandOverCommand, OwnerCommand
 from afoot.core.fact_size import result_bytes
 from afoot.core.facts import (
     NOTHING,
@@ -29,6 +30,7 @@ from afoot.core.facts import (
     Fact,
     Failure,
     Finished,
+    HandedOver,
     Hindered,
     Logged,
     Opened,
@@ -42,10 +44,19 @@ from afoot.core.facts import (
     Trace,
 )
 from afoot.core.names import full_name, own_name
-from afoot.core.ports import BeforeCallHooks, CallOrigin, Journal, MessageLog, Report, RunnerStart, Tool
+from afoot.core.ports import (
+    BeforeCallHooks,
+    CallOrigin,
+    Journal,
+    MessageLog,
+    OtherGateways,
+    Report,
+    RunnerStart,
+    Tool,
+)
 from afoot.core.rate_limit import RateLimit
 from afoot.core.redaction import Redactor, declared_in_tool
-from afoot.core.rules import Tick, decide, with_circumstances
+from afoot.core.rules import Tick, decide, outcome_of_dead, with_circumstances
 from afoot.core.trace import child_trace, outgoing_trace
 from afoot.engine import failures
 from afoot.engine.admission import Slots, needs_approval, wait_for_approval
@@ -54,7 +65,8 @@ from afoot.engine.catalog import MIN_RUN_S, Catalog, Durations, EffectiveSetting
 from afoot.engine.child_calls import MAX_DEPTH, ChildCalls
 from afoot.engine.deadlines import Deadlines, LoopClock
 from afoot.engine.followers import Follower, Wakeup, Watcher
-from afoot.engine.live_call import SAMPLE_S, LiveCall, Submission
+from afoot.engine.live_call import SAMPLE_S, LiveCall, Mirror, Submission
+from afoot.engine.mirrors import Mirrors
 from afoot.engine.questions import Questions
 from afoot.engine.quota import Quota, RefusalCounts
 from afoot.engine.recorder import Recorder
@@ -68,6 +80,7 @@ MAX_LATE_LINES = 512  # logged after a call's end; a runaway tool fills no histo
 LOG_BURST_BYTES = 96 * 1024
 LOG_BYTES_PER_S = 64 * 1024
 LINE_BYTES = 128  # that every line counts besides its own
+OWNER_S = 15.0  # the longest wait for an owner to take an answer: it may have died, and another comes
 RETRY_HISTORY_S = 5.0  # after which a caller may try again whether the history can be written
 
 log = logging.getLogger("afoot.engine")
@@ -80,6 +93,7 @@ class Engine:
     closing: str | None = None  # why no new calls are taken
     hooks: BeforeCallHooks | None = None
     quota: Quota | None = None
+    others: OtherGateways | None = None  # in a cluster
     wire_log: WireLog | None = None  # where the settings want one
     default_trace: Trace | None = None  # of a call whose caller sent none; set where spans are made (V3)
     _loop: asyncio.AbstractEventLoop
@@ -99,7 +113,8 @@ class Engine:
         self.durations = Durations()
         self.quota_refusals = RefusalCounts()
         self.ran_past_grace = 0  # tools that did not stop in their grace
-        self.watchers: list[Watcher] = []
+        self.watchers: list[Watcher] = []  # of the calls of this gateway
+        self.observers: list[Watcher] = []  # of all calls, in a cluster also those of other gateways
         self.resource_listeners: list[Callable[[str], object]] = []  # told which of our resources changed
         self._live: dict[str, LiveCall] = {}
         self.clock = LoopClock()
@@ -111,6 +126,7 @@ class Engine:
             report=self._report_from_children,
             calls=self._live,
         )
+        self.mirrors = Mirrors(self._live, self.catalog, self._publish)
         self.questions = Questions(
             clock=self.clock,
             deadlines=self.deadlines,
@@ -118,6 +134,7 @@ class Engine:
             catalog=self.catalog,
             commit=self.commit,
             find=self.__getitem__,
+            send=self._send_to_owner,
         )
         self.catalog.listen(self._withdraw_outdated)
 
@@ -148,8 +165,18 @@ class Engine:
         """Every call that lives, oldest first."""
         return list(self._live.values())
 
+    def own_calls(self) -> list[LiveCall]:
+        """The calls that live and are this gateway's own, oldest first."""
+        return [live for live in self._live.values() if live.mirror is None]
+
+    def own_call(self, call_id: str) -> LiveCall | None:
+        """A call that lives and is this gateway's own."""
+        live = self._live.get(call_id)
+        return None if live is None or live.mirror is not None else live
+
     def adopt(self, live: LiveCall) -> None:
-        """Take in a call that was loaded from the journal."""
+        """Take in a call that was loaded from the journal, or taken over from another gateway."""
+        live.mirror = None
         self._live[live.call.id] = live
 
     @property
@@ -314,6 +341,8 @@ class Engine:
 
         A fact is seen by others once it is recorded. Raises IllegalFact, AlreadyAnswered.
         """
+        if live.mirror is not None:
+            return ()  # its owner alone writes facts of it
         call = live.call
         facts = decide(call, wish)
         for fact in facts:
@@ -335,11 +364,13 @@ class Engine:
             is_content = type(entry.fact) is Reported
             for follower in live.followers:
                 follower.on_content() if is_content else follower.wake()
-            for watcher in self.watchers:
+            for watcher in self.observers:
+                watcher.on_fact(entry)
+            for watcher in self.watchers if live.mirror is None else ():
                 watcher.on_fact(entry)
             if type(entry.fact) is Released:
                 del self._live[entry.call]
-        if not self._live and self._idle_waiter is not None:
+        if self._idle_waiter is not None and not self.own_calls():
             self._idle_waiter.set_result(None)
             self._idle_waiter = None
 
@@ -371,7 +402,7 @@ class Engine:
             self.start(live)
             # The history says that it waits: a gateway that dies now would have it run a second time.
             if self.write_ahead or not live.call.is_safe:
-                await self.recorder.recorded()
+                await self._start_recorded()
         except asyncio.CancelledError:
             self.end(live, self.cancelled_end(live))
         except BaseException as error:  # a hook or an author's own check of arguments may raise anything
@@ -381,8 +412,21 @@ class Engine:
             failure = failures.failure_from_error(error, live, self.redactor)
             self.end(live, self.make_end(live, "refused" if is_refusal else "failed", failure))
         else:
-            if live.call.state is State.RUNNING:
+            if live.call.state is State.RUNNING and live.mirror is None:
                 await self._supervise(live)
+
+    async def _start_recorded(self) -> None:
+        """Wait until the start of a call is on record.
+
+        In a cluster that must be so: another gateway may take the call over, and it starts again what was not
+        started. Alone, the call goes on while the history is away.
+        """
+        if self.others is None:
+            await self.recorder.recorded()
+            return
+        done: asyncio.Future[None] = self._loop.create_future()
+        self.recorder.once_written(lambda: done.done() or done.set_result(None))
+        await done
 
     async def _wait_for_approval(self, live: LiveCall) -> None:
         if live.call.definition.approval != "auto":
@@ -468,12 +512,13 @@ class Engine:
             return
         # The start is on record before a server, a child process or a tab gets the call.
         if self.write_ahead or (live.tool.starts and not call.is_safe):
-            self.recorder.then(lambda: self._launch(live))
+            when = self.recorder.then if self.others is None else self.recorder.once_written
+            when(lambda: self._launch(live))
         else:
             live.task = self._loop.create_task(self._supervise(live))
 
     def _launch(self, live: LiveCall) -> None:
-        if live.call.state is State.RUNNING:
+        if live.call.state is State.RUNNING and live.mirror is None:
             live.task = self._loop.create_task(self._supervise(live))
 
     async def _supervise(self, live: LiveCall) -> None:
@@ -622,6 +667,9 @@ class Engine:
         """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""
         if live.call.state in (State.CANCELLING, State.FINISHED):
             return
+        if live.mirror is not None:
+            self._send_to_owner(live, CancelCommand(by, reason, who))
+            return
         self.commit(live, CancelRequested(self.clock.now(), by, reason, who))
         self._stop(live)
 
@@ -650,18 +698,18 @@ class Engine:
 
     def end_grace_of_all(self) -> None:
         """End every call that still lives, whether its work has stopped or not."""
-        for live in self.calls():
+        for live in self.own_calls():
             self.end_grace(live)
 
     def close(self, reason: str) -> None:
         """Take no new calls, and cancel those that run."""
         self.closing = reason
-        for live in self.calls():
+        for live in self.own_calls():
             self.cancel(live, "shutdown", reason)
 
     async def idle(self, within_s: float) -> None:
         """Return when no call lives any more, or the time is over."""
-        if self._live:
+        if self.own_calls():
             self._idle_waiter = self._idle_waiter or self._loop.create_future()  # one for all who wait
             await asyncio.wait([self._idle_waiter], timeout=within_s)
 
@@ -724,6 +772,71 @@ class Engine:
         call = parent.call
         run = Attempt(self, parent, call.attempt, call.id, call.opened.caller)
         run.report(done, total, message, source="below")
+
+    # Calls that other gateways of a cluster own
+
+    def _send_to_owner(self, live: LiveCall, command: OwnerCommand) -> None:
+        if self.others is not None:
+            self.others.send(live.call.id, command)
+
+    def obey(self, live: LiveCall, command: OwnerCommand) -> None:
+        """Carry out a command that another gateway sent for a call of ours; raises what its method raises."""
+        match command:
+            case CancelCommand():
+                self.cancel(live, command.by, command.reason, command.who)
+            case AnswerCommand():
+                self.answer(command.question, command.answer)
+            case HandOverCommand():
+                self.hand_over(live, command.what)
+
+    def hand_over(self, live: LiveCall, what: str) -> None:
+        """Write that a request of the caller ends before its call, and how the caller finds the call."""
+        if live.mirror is not None:
+            self._send_to_owner(live, HandOverCommand(what))
+        elif not live.call.is_finished:
+            self.commit(live, HandedOver(self.clock.now(), what))
+
+    async def wait_until_taken(self, live: LiveCall) -> None:
+        """Wait until the owner of a call has taken the answers that were given here, but not for ever."""
+        mirror = live.mirror
+        if mirror is None or not mirror.answered:
+            return
+        wakeup = Wakeup()
+        timer = self.clock.at(self.clock.now() + OWNER_S, wakeup.close)
+        with self.follow(live, wakeup.wake, None):
+            while live.mirror is mirror and not wakeup.closed and mirror.answered & live.call.open.keys():
+                await wakeup.wait()
+        timer.cancel()
+        mirror.answered.clear()
+
+    def abandon(self, call_id: str, owner: str = "") -> None:
+        """Let go of a call that another gateway has taken over: its facts were refused.
+
+        Its work is told to stop, and its followers here hear that it is lost to them. Nothing of this is
+        written: the history is the new owner's.
+        """
+        live = self._live.get(call_id)
+        if live is None or live.mirror is not None:
+            return
+        log.error("call %s: another gateway has taken it over", call_id)
+        del self._live[call_id]
+        if live.timer is not None:
+            live.timer.cancel()
+        self.slots.free(live)
+        call = live.call
+        if call.end is None:
+            outcome = outcome_of_dead(call, began=call.started is not None)
+            text = f"{outcome}: this gateway was cut off, and another one has taken the call over"
+            end = self.make_end(live, outcome, Failure(text, "unavailable", outcome, retryable=call.is_safe))
+            evolve(call, end)
+            live.remember(Entry(call_id, call.seq, end))
+            live.unrecorded = True
+        live.recorded = call.seq
+        live.mirror = Mirror(owner)
+        for follower in live.followers:
+            follower.wake()
+        if live.task is not None:
+            live.task.cancel("another gateway has taken the call over")
 
     def redact_log_line(self, text: str, call_id: str) -> str:
         """A line of the gateway's own log, without secrets (S4); `call_id`: the call that logged it."""

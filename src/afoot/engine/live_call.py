@@ -83,6 +83,13 @@ class ReadingListener(Protocol):
     def on_reading(self, now: float) -> None: ...
 
 
+class Mirror(Struct):
+    """What makes a live call the mirror of one that another gateway owns, or has taken over from this one."""
+
+    owner: str
+    answered: set[str] = set()  # questions that were answered here; their owner has not said so yet
+
+
 class LiveCall(Struct, eq=False):
     """A call, its work, its newest facts and its followers."""
 
@@ -121,6 +128,7 @@ class LiveCall(Struct, eq=False):
     watchers: list[ReadingListener] = []
     caller_requests: CallerPresence | None = None  # kept by `serve`, once a request follows this call
     is_recovered: bool = False  # it comes from the history: its caller had no time to come back yet
+    mirror: Mirror | None = None  # another gateway owns it; None: this one does
     inner: bool = False  # made by a call of ours: its caller has paid for that one (G2)
     parent: "LiveCall | None" = None
     below: "Subtree | None" = None  # once it has called a tool itself

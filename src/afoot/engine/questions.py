@@ -11,9 +11,11 @@ from msgspec import DecodeError, Raw, json
 from msgspec.structs import replace
 
 from afoot.core.call import INSTEAD, Call, State
+from afoot.core.commands import AnswerCommand
 from afoot.core.facts import Answer, Answered, Asked, Fact, Question
 from afoot.core.ports import Clock, QuestionHooks
 from afoot.core.redaction import declared_in_schema, redacted_pointers
+from afoot.core.rules import decide
 from afoot.core.schema_cost import schema_cost
 from afoot.engine.approval import decision_of
 from afoot.engine.catalog import Catalog
@@ -31,7 +33,10 @@ log = logging.getLogger("afoot.engine")
 
 
 class Questions:
-    """Asks and answers. `commit` records a fact of a call; `find` gives a living call by its id."""
+    """Asks and answers. `commit` records a fact of a call; `find` gives a living call by its id.
+
+    `send` sends an answer to the gateway that owns the call.
+    """
 
     def __init__(
         self,
@@ -41,6 +46,7 @@ class Questions:
         catalog: Catalog,
         commit: Callable[[LiveCall, Fact], object],
         find: Callable[[str], LiveCall],
+        send: Callable[[LiveCall, AnswerCommand], object],
     ) -> None:
         self.max_questions = 100  # of one call
         self.hooks: QuestionHooks | None = None
@@ -50,6 +56,7 @@ class Questions:
         self._catalog = catalog
         self._commit = commit
         self._find = find
+        self._send = send
 
     async def ask(self, live: LiveCall, question: Question) -> Answer:
         """Open a question and wait for its answer; a known one, or one that a hook gives, counts at once."""
@@ -103,6 +110,12 @@ class Questions:
             return self.answer(question.below, given)  # which answers this one, too
         if question.kind == "below":
             raise ToolError.refused("it is asked further down, and can only be answered there")
+        if live.mirror is not None:
+            checked = check_answer(question, given) if question_id in live.call.open else given
+            decide(live.call, Answered(self._clock.now(), question_id, checked))  # raises if it is answered
+            live.mirror.answered.add(question_id)
+            self._send(live, AnswerCommand(question_id, checked))
+            return None
         checked = self._record_answer(live, question, given)
         waiter = live.waiters.get(question_id)
         if waiter is not None and not waiter.done():

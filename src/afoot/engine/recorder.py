@@ -44,6 +44,9 @@ class Recorder:
         self._batch = Batch()
         self._batch_bytes = 0  # of content in it
         self._after: list[Callable[[], object]] = []
+        self._when_back: list[
+            Callable[[], object]
+        ] = []  # actions that wait for facts in memory to be written
         self._ring = Batch()
         self._ring_bytes = 0
         self._slow = Batch()  # published already, and still being written
@@ -135,6 +138,10 @@ class Recorder:
         if not self._scheduled and (self._writing is None or self.degraded is not None):
             self._scheduled = True
             self._loop.call_soon(self._flush)
+
+    def once_written(self, action: Callable[[], object]) -> None:
+        """Do something once all facts so far are in the journal, however long that takes."""
+        self.then(lambda: action() if self.degraded is None else self._when_back.append(action))
 
     def kept(self, call: str, after: int) -> list[Entry]:
         """The facts of a call behind number `after` that only memory has."""
@@ -381,6 +388,9 @@ class Recorder:
         log.warning("history is back: %d facts were written from memory", self._restored)
         self._gap = self._shed = self._restored = 0
         self.degraded = None
+        waiting, self._when_back = self._when_back, list[Callable[[], object]]()
+        for action in waiting:
+            action()
 
 
 def split(batch: Batch) -> tuple[Batch, Batch]:

@@ -6,6 +6,7 @@ A call of a gateway that died is queued again, run again, lost or uncertain (U4)
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec import Raw
@@ -84,11 +85,14 @@ def call_from_entries(entries: list[Entry]) -> LiveCall:
     return live
 
 
-async def recover(engine: Engine, caller: str = "") -> None:
-    """Go on with the calls of a gateway that died, or end them; `caller`: only with those of this one."""
+async def recover(engine: Engine, caller: str = "", calls: Sequence[str] | None = None) -> None:
+    """Go on with the calls of a gateway that died, or end them.
+
+    `caller`: only with those of this one. `calls`: those of the dead gateway; None: all that have no end.
+    """
     recovery = _Recovery(engine)
     results = Counter[str]()
-    for call_id in await engine.journal.unfinished():
+    for call_id in await engine.journal.unfinished() if calls is None else calls:
         try:
             live = await load_call(engine, call_id)
         except (AfootError, ValueError, KeyError) as error:  # it is damaged, and may not stop all others

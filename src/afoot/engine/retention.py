@@ -88,9 +88,9 @@ class Retention:
 
     def follow_wall_clock(self) -> None:
         """Follow the time of day where it ran ahead, as while a machine sleeps; no living call may notice."""
-        if not self._engine.calls():
+        if not self._engine.own_calls():
             clock = self._engine.clock
-            clock.offset = max(clock.offset, time.time() - asyncio.get_running_loop().time())
+            clock.offset = max(clock.offset, time.time() + clock.skew_s - asyncio.get_running_loop().time())
 
 
 class LiveCallIds(Set[str]):

@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
+from afoot import __version__
 from afoot.config.settings import Settings, home
 from afoot.config.state_folder import StoredList
 from afoot.core.call import Call
@@ -55,6 +56,9 @@ from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
 from afoot.wire.resources import Lookup, is_unknown_resource
 from afoot.wire.results import Capabilities
 
+if TYPE_CHECKING:
+    from afoot.cluster.member import ClusterMember, ClusterService
+
 log = logging.getLogger("afoot")
 
 MEMORY = ":memory:"
@@ -62,8 +66,8 @@ OWN_CALLER = Caller(is_owner=True)
 HISTORY_CALLS = 1000  # of the history, which tell which tools report and how long they take
 # Settings that are read once, when a gateway starts.
 FIXED_SETTINGS = (
-    "http", "store", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins", "allow_hosts",
-    "access", "hooks", "otel", "linger_s", "browser.cdp", "isolation.nice", "isolation.spare",
+    "http", "store", "cluster", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins",
+    "allow_hosts", "access", "hooks", "otel", "linger_s", "browser.cdp", "isolation.nice", "isolation.spare",
 )  # fmt: skip
 
 NOTHING_TO_SERVE = "nothing to serve: name a file or a module of tools, or a server"
@@ -97,6 +101,8 @@ class Gateway:
         self._stack.callback(self._close_providers)
         self.lock: StoreLock | None = None
         self._history: SqliteJournal | None = None
+        self.member: ClusterMember | None = None  # this gateway as one of several
+        self.cluster: ClusterService | None = None
         self._library: ResourceCatalog | None = None
         self._roster = Roster()
         self.address = ""  # HOST:PORT of its listener, if it has one: a server there is the gateway itself
@@ -133,6 +139,8 @@ class Gateway:
             await self._hooked()
             await self._stack.enter_async_context(telemetry(self.settings.otel, self.engine))
             await self._stack.enter_async_context(self.engine)
+            if self.member is not None:
+                self.cluster = await self._stack.enter_async_context(self.member.serve(self.engine))
             await self._stack.enter_async_context(Retention(self.engine, lambda: self.settings))
             await self._remember()
         except BaseException as error:
@@ -359,7 +367,7 @@ class Gateway:
         self.engine.reporters |= {recorded_name(row) for row in rows if row.progress is not None}
         self.engine.durations.add_history(rows)
         if self.recovers:
-            await recover(self.engine)
+            await recover_calls(self)
 
     async def _past(self, live: LiveCall, until: int) -> Sequence[Fact]:
         """The facts before a follower's position, however long ago they fell out of memory."""
@@ -369,6 +377,14 @@ class Gateway:
         return [entry.fact for entry in entries]
 
     async def _journal(self) -> Journal:
+        if self.settings.cluster.redis:
+            # Redis is loaded only here: a gateway that is alone needs none of it.
+            from afoot.cluster.member import ClusterMember
+
+            is_required = self.settings.history == "required"
+            member = ClusterMember(self.settings.cluster, __version__, is_history_required=is_required)
+            self.member = await self._stack.enter_async_context(member)
+            return self.member.journal
         if self.settings.store == MEMORY:
             return MemoryJournal()
         path = Path(self.settings.store) if self.settings.store else home() / "calls.db"
@@ -450,6 +466,19 @@ class Gateway:
             settings.start_limit_s,
             patient,
         )
+
+
+async def recover_calls(gateway: Gateway, caller: str = "") -> None:
+    """Go on with the calls of a gateway that died; `caller`: only with those of this one.
+
+    In a cluster these are the calls of every gateway whose lease has run out, now and from now on, whoever
+    their callers are.
+    """
+    if gateway.cluster is None:
+        await recover(gateway.engine, caller)
+        return
+    await gateway.cluster.take_over()
+    gateway.cluster.look_for_dead()
 
 
 def _keep_fixed_settings(settings: Settings, before: Settings) -> tuple[Settings, list[str]]:

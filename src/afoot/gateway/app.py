@@ -24,9 +24,8 @@ from afoot.config import state_folder
 from afoot.config.client_limits import stored_client_limits
 from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings, home
-from afoot.engine.recovery import recover
 from afoot.errors import CallerError
-from afoot.gateway import Gateway, Target
+from afoot.gateway import Gateway, Target, recover_calls
 from afoot.gateway.log_redaction import redact_logs
 from afoot.gateway.malloc import return_memory_early
 from afoot.gateway.reload import ConfigSource, follow_config, follow_tools
@@ -148,15 +147,17 @@ async def serve_until(plan: ServePlan, started: Started, told: asyncio.Event | N
             await gateway.servers.wait_until_opened(SERVERS_READY_S)
             if wire is not None:
                 # The calls of all other callers wait for a gateway that those callers can reach.
-                await _recover_calls(state, stop, STDIO_CALLER)
+                await _recover_calls(gateway, stop, STDIO_CALLER)
                 await _stdio(state, stop, wire)
             else:
                 # After the store: its lock tells whether another gateway runs. One that cannot listen leaves
                 # the calls of the dead gateway to the next.
                 listening = _listen(state, plan.settings)
-                await _recover_calls(state, stop)
+                await _recover_calls(gateway, stop)
                 if gateway.lock is not None:
                     gateway.lock.announce(state.url)
+                if gateway.member is not None:
+                    gateway.member.announce(state.public or state.url)
                 await _http(state, stop, listening, started, plan.linger)
         finally:
             for task in watching:
@@ -169,7 +170,7 @@ def new_state(gateway: Gateway) -> GatewayState:
         gateway.engine,
         gateway.settings,
         __version__,
-        state_folder.sealing_key(),
+        state_folder.sealing_key() if gateway.member is None else gateway.member.sealing_key,
         state_folder.operator_token(),
     )
     state.client_limits = stored_client_limits()
@@ -181,10 +182,10 @@ def new_state(gateway: Gateway) -> GatewayState:
     return state
 
 
-async def _recover_calls(state: GatewayState, stop: "_Stop", caller: str = "") -> None:
+async def _recover_calls(gateway: Gateway, stop: "_Stop", caller: str = "") -> None:
     """Go on with the calls of a gateway that died, unless this one is told to stop already."""
     if not stop.asked.is_set():
-        await recover(state.engine, caller)
+        await recover_calls(gateway, caller)
 
 
 def _gateway(plan: ServePlan, settings: Settings) -> Gateway:
@@ -219,7 +220,7 @@ def _keep_secrets(state: GatewayState) -> None:
 
 def _own_history(settings: Settings) -> Settings:
     """Settings with a history of its own where another process has the usual one: a host may start many."""
-    if settings.store:
+    if settings.store or settings.cluster.redis:
         return settings
     try:
         with StoreLock(home() / "calls.db"):
@@ -326,7 +327,7 @@ def _application(state: GatewayState, stop: "_Stop", listening: Listeners, linge
     if not lingers:
         return application
     engine = state.engine
-    linger = IdleExit(application, engine.clock, lambda: bool(engine.calls()) or sessions.anonymous() > 0)
+    linger = IdleExit(application, engine.clock, lambda: bool(engine.own_calls()) or sessions.anonymous() > 0)
     stop.after(linger.wait_until_idle(state.settings.linger_s))
     return linger
 
@@ -403,7 +404,7 @@ class _Stop:
             return
         self._reason = f"the gateway was told to stop ({signal.Signals(number).name})"
         self.asked.set()
-        if self._state.engine.calls():
+        if self._state.engine.own_calls():
             log.warning(
                 "stopping: live calls have %g s to end; once more ends at once", self._state.settings.drain_s
             )

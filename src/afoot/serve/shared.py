@@ -152,8 +152,13 @@ class GatewayState(Struct):
             await self.servers.wait_until_opened(FIRST_OPEN_WAIT_S)
 
     async def wait_until_recorded(self) -> None:
-        """Wait until the facts that are still on their way into the history are there."""
+        """Wait until the facts that are still on their way into the history are there.
+
+        So it is for commands to other gateways of a cluster.
+        """
         await self.engine.recorder.recorded()
+        if self.engine.others is not None:
+            await self.engine.others.sent()
 
     async def own_call(self, call_id: str, caller: str) -> LiveCall:
         """A call that this caller opened, living or from the history.

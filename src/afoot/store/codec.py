@@ -1,4 +1,4 @@
-"""The codec turns facts, samples and rows into SQLite columns, and back.
+"""The codec turns facts, samples and rows into the columns of a store, and back.
 
 Each record has a few columns to find it by, and a body in JSON. The facts of one call that were written
 together share one body: a segment.
@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 from msgspec import DecodeError, Raw, Struct, json
 from msgspec.structs import FieldInfo, fields, replace
 
-from afoot.core.facts import NOTHING, Entry, Fact, Reading, Sample
-from afoot.core.ports import CallRow
+from afoot.core.fact_size import fact_bytes
+from afoot.core.facts import NOTHING, Entry, Fact, Finished, Reading, Sample
+from afoot.core.large_json import encode_sized
+from afoot.core.ports import Batch, CallRow
 from afoot.errors import StoreError
 
 LARGE_BODY = 64 * 1024  # bytes; a larger body is not written on the event loop
@@ -44,6 +46,45 @@ class EncodedBatch(Struct):
     size: int
     is_large: bool
     flush_rows: bool = False
+
+
+def encode_batch(batch: Batch) -> EncodedBatch:
+    """The batch as columns, call by call; raises StoreError where numbers of a call are missing.
+
+    `batch.entries` is put into the same order, because positions follow it.
+    """
+    by_call: dict[str, list[Entry]] = {}
+    for entry in batch.entries:
+        by_call.setdefault(entry.call, []).append(entry)
+    if len(by_call) > 1:
+        batch.entries = [entry for ones in by_call.values() for entry in ones]
+    facts: list[FactColumns] = []
+    opened: list[tuple[str, float]] = []
+    ended: list[tuple[str]] = []
+    size, is_large = 0, False
+    for call, ones in by_call.items():
+        first, last = ones[0], ones[-1]
+        if last.seq - first.seq != len(ones) - 1:
+            raise fact_conflict(call)
+        those = [entry.fact for entry in ones]
+        body = encode_sized(those, sum([fact_bytes(fact) for fact in those]))
+        if b'":,' in body or b'":}' in body:
+            body = encode_repaired(ones)
+        facts.append((len(ones), call, last.seq, body))
+        size += len(body)
+        is_large = is_large or len(body) > LARGE_BODY
+        is_over = any([type(entry.fact) is Finished for entry in ones])
+        if first.seq == 1 and not is_over:
+            opened.append((call, first.fact.at))
+        elif is_over and first.seq > 1:
+            ended.append((call,))
+    samples = [(one.call, one.number, one.left_out, _encode(one.reading)) for one in batch.samples]
+    for row in batch.rows.values():
+        # The message is the only text of a row outside its facts. Encoding it finds lone surrogates.
+        if row.message:
+            row.message.encode()
+    is_large = is_large or size > LARGE_BATCH
+    return EncodedBatch(facts, samples, batch.rows, opened, ended, size, is_large)
 
 
 def decode_facts(columns: Iterable[FactColumns]) -> list[tuple[int, Entry]]:

@@ -1,11 +1,15 @@
-"""`where` and `order` write a `CallQuery` as SQL; `row_fits` and `in_order` do the same in memory."""
+"""`where` and `order` write a `CallQuery` as SQL; `row_fits`, `contains_text` and `in_order` need none."""
 
 import json
 from collections.abc import Callable
 
+import msgspec
+from msgspec import Raw
+
 from afoot.core.ports import CallOutline, CallQuery, CallRow
 
 MAX_ROWS = 1000
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # SQLite's LIKE folds only these
 FILTER_FIELDS = ("tool", "server", "state", "caller", "parent")
 APPROVED_BY_PEOPLE = ("user", "caller", "none")  # none: nobody approved it, but it was to be asked
 # Clocks stand still for less than this between two facts of one moment.
@@ -123,6 +127,17 @@ def has_stood_still(row: CallRow | CallOutline) -> bool:
     if row.finished is None or row.started is None:
         return False
     return row.finished - row.started - (row.ran_s or 0) > STOOD_STILL_S
+
+
+def contains_text(row: CallRow, arguments: Raw | None, text: str) -> bool:
+    """Whether a text is in the id, the tool or the message of a call, or in its arguments, if given."""
+    plain = text.translate(_LOWER)
+    if any(plain in (field or "").translate(_LOWER) for field in (row.id, row.tool, row.message)):
+        return True
+    if arguments is None:
+        return False
+    searched = msgspec.json.format(bytes(arguments), indent=-1).decode().translate(_LOWER)
+    return any(spelling.translate(_LOWER) in searched for spelling in json_spellings(text))
 
 
 def json_spellings(text: str) -> list[str]:

@@ -7,8 +7,6 @@ from math import inf
 from types import TracebackType
 from typing import Self
 
-from msgspec import json
-
 from afoot.core.facts import Answered, Asked, Entry, Finished, HandedOver, Opened, Sample, Started
 from afoot.core.ports import Batch, CallOutline, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
@@ -16,13 +14,11 @@ from afoot.store.conditions import (
     APPROVED_BY_PEOPLE,
     ASKED_KINDS,
     MAX_ROWS,
+    contains_text,
     has_stood_still,
     in_order,
-    json_spellings,
     row_fits,
 )
-
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # SQLite's LIKE folds only these
 
 
 class MemoryJournal:
@@ -220,7 +216,11 @@ class MemoryJournal:
         facts = self._calls.get(row.id, {}).values()
         if query.is_answered and not any(type(entry.fact) is Answered for entry in facts):
             return False
-        return not query.text or self._contains(row, query.text)
+        if not query.text:
+            return True
+        first = self._calls.get(row.id, {}).get(1)
+        arguments = first.fact.arguments if first is not None and isinstance(first.fact, Opened) else None
+        return contains_text(row, arguments, query.text)
 
     def _is_asked(self, row: CallRow) -> bool:
         """Whether a person was asked, for an approval or with a form or a link."""
@@ -229,13 +229,3 @@ class MemoryJournal:
         facts = [entry.fact for entry in self._calls.get(row.id, {}).values()]
         kinds = [fact.question.kind for fact in facts if isinstance(fact, Asked)]
         return has_stood_still(row) and any(kind in ASKED_KINDS for kind in kinds)
-
-    def _contains(self, row: CallRow, text: str) -> bool:
-        plain = text.translate(_LOWER)
-        if any(plain in (field or "").translate(_LOWER) for field in (row.id, row.tool, row.message)):
-            return True
-        first = self._calls.get(row.id, {}).get(1)
-        if first is None or not isinstance(first.fact, Opened):
-            return False
-        arguments = json.format(bytes(first.fact.arguments), indent=-1).decode().translate(_LOWER)
-        return any(spelling.translate(_LOWER) in arguments for spelling in json_spellings(text))

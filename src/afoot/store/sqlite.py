@@ -17,12 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from msgspec import DecodeError, json
+from msgspec import DecodeError
 from msgspec.structs import astuple, replace
 
-from afoot.core.fact_size import fact_bytes
-from afoot.core.facts import Entry, Finished, Sample
-from afoot.core.large_json import encode_sized
+from afoot.core.facts import Entry, Sample
 from afoot.core.ports import Batch, CallOutline, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
 from afoot.store import codec, outlines, search
@@ -56,7 +54,6 @@ _NO_SEGMENT = (0, "", 0, b"", "", -1)
 _BULK_STATEMENTS = (_INSERT_SAMPLE, _INSERT_LIVE, _DELETE_LIVE)
 
 T = TypeVar("T")
-_encode = json.Encoder().encode
 
 _log = logging.getLogger(__name__)
 
@@ -104,9 +101,9 @@ class SqliteJournal:
         if self._checkpointer.is_file_gone:
             self.check()
         try:
-            ready = _encode_batch(batch)
+            ready = codec.encode_batch(batch)
         except UnicodeEncodeError:  # a lone surrogate, which no file can hold, becomes a question mark
-            ready = _encode_batch(codec.storable(batch))
+            ready = codec.encode_batch(codec.storable(batch))
         ready.flush_rows = flush_rows
         if self._queued_writes or self._is_full or ready.is_large or self._checkpointer.truncating.locked():
             return self._write_in_thread(lambda _: self._commit(ready))
@@ -423,43 +420,3 @@ class Checkpointer:
         if self._is_stopping or frames * PAGE_BYTES >= self._long:
             with self.truncating:
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-
-
-def _encode_batch(batch: Batch) -> codec.EncodedBatch:
-    """The batch as columns, call by call.
-
-    `batch.entries` is put into the same order, because positions follow it.
-    """
-    by_call: dict[str, list[Entry]] = {}
-    for entry in batch.entries:
-        by_call.setdefault(entry.call, []).append(entry)
-    if len(by_call) > 1:
-        batch.entries = [entry for ones in by_call.values() for entry in ones]
-    facts: list[codec.FactColumns] = []
-    opened: list[tuple[str, float]] = []
-    ended: list[tuple[str]] = []
-    size, is_large = 0, False
-    for call, ones in by_call.items():
-        first, last = ones[0], ones[-1]
-        if last.seq - first.seq != len(ones) - 1:
-            raise codec.fact_conflict(call)
-        those = [entry.fact for entry in ones]
-        body = encode_sized(those, sum([fact_bytes(fact) for fact in those]))
-        if b'":,' in body or b'":}' in body:
-            body = codec.encode_repaired(ones)
-        facts.append((len(ones), call, last.seq, body))
-        size += len(body)
-        is_large = is_large or len(body) > codec.LARGE_BODY
-        is_over = any([type(entry.fact) is Finished for entry in ones])
-        if first.seq == 1 and not is_over:
-            opened.append((call, first.fact.at))
-        elif is_over and first.seq > 1:
-            ended.append((call,))
-    samples = [(one.call, one.number, one.left_out, _encode(one.reading)) for one in batch.samples]
-    for row in batch.rows.values():
-        # The message is the only text of a row outside its facts. Encoding it finds lone surrogates.
-        if row.message:
-            row.message.encode()
-    return codec.EncodedBatch(
-        facts, samples, batch.rows, opened, ended, size, is_large or size > codec.LARGE_BATCH
-    )

@@ -70,6 +70,7 @@ SETTING_HELP = {
     "otel": "telemetry by OpenTelemetry, as an [otel] table with endpoint, headers, service_name",
     "browser": "browser tabs as tools, as a [browser] table with cdp, plugins, link_grace_s, …",
     "isolation": "child processes for isolated tools, as an [isolation] table with cpu_s, memory_bytes, …",
+    "cluster": "several gateways as one, as a [cluster] table with redis and name",
     "quota": "what callers may use, as [quota.CALLER] tables with calls, cpu_s, per_s, concurrent",
     "servers": "MCP servers, as [servers.NAME] tables with command or url; and limits by server",
     "tools": "limits and approval by tool, as [tools.NAME] tables with idle_s, approval, …",

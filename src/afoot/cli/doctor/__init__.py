@@ -40,6 +40,7 @@ def doctor(
 def run_checks(config: Path | None) -> Iterator[Finding]:
     """The findings of all checks, each as soon as it is made."""
     from afoot.cli.doctor import checks
+    from afoot.cli.doctor.cluster import check_cluster
 
     yield checks.check_python()
     yield from checks.check_packages()
@@ -49,6 +50,7 @@ def run_checks(config: Path | None) -> Iterator[Finding]:
     yield checks.check_clock()
     if loaded is not None:
         yield checks.check_store(loaded.settings.store)
+        yield from check_cluster(loaded.settings)
         yield checks.check_port(loaded.settings.http)
         yield from checks.check_targets(loaded)
     yield from asyncio.run(_run_live_checks(loaded))

@@ -48,7 +48,7 @@ class SidePanel:
         self._browsers = browsers
         self._line = line
         self._ring = ring
-        self._watcher = Watcher(self._engine.watchers, self._on_fact)
+        self._watcher = Watcher(self._engine.observers, self._on_fact)
         self._ended: list[tuple[float, Call]] = []
         self._last_frame = 0.0
         self._has_changed = True  # whether something happened since the last frame

@@ -321,6 +321,7 @@ class CallRequest:
         request.requests = requests_of(live)
         request.round = state.round
         request._take_answers(state.asked, gateway.engine.clock.now() - state.at)
+        await gateway.engine.wait_until_taken(live)
         if handles.is_handle_tool(tool_call.name):
             request.waits = request._called_by_handle = True
             return request
@@ -402,9 +403,10 @@ class CallRequest:
         if self._handed_over_at is None:
             is_known = call.is_task or (what != "task" and call.handed_over is not None)
             if not (is_known or call.is_finished):
-                engine = self.gateway.engine
-                engine.commit(live, HandedOver(engine.clock.now(), what))
-            self._handed_over_at = call.seq
+                self.gateway.engine.hand_over(live, what)
+            self._handed_over_at = call.seq + (live.mirror is not None)  # its owner writes it, and tells us
+        if live.mirror is not None:
+            return call.handed_over is not None or call.is_task or call.is_finished
         return live.recorded >= self._handed_over_at
 
     def handle_result(self) -> bytes:

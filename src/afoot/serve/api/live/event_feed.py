@@ -129,7 +129,7 @@ class _Feed:
         self._gateway = request.gateway
         self._engine = request.gateway.engine
         self._reply = request.reply
-        self.watcher = Watcher(self._engine.watchers, self._on_fact)
+        self.watcher = Watcher(self._engine.observers, self._on_fact)
         self._wakeup = wakeup
         self._pos = 0
         self._sent: dict[str, int] = {}  # by call: the last fact it was sent

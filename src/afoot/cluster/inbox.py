@@ -1,0 +1,142 @@
+"""`Inbox` reads along with the cluster: facts and readings of other gateways, and commands for our calls.
+
+One connection waits for three streams: the tail of all facts, the readings, and the commands for us.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import DecodeError, json
+from redis.exceptions import RedisError
+
+from afoot.core.commands import OwnerCommand
+from afoot.core.facts import Entry, Reading
+from afoot.engine.engine import Engine
+from afoot.errors import AfootError, StoreError
+from afoot.store.redis.connect import connect
+from afoot.store.redis.journal import RedisJournal
+
+BLOCK_S: Final = 2.0  # the longest wait for news in one request
+COUNT: Final = 500  # entries of each stream that are read at once
+RETRY_S: Final = 0.2
+
+_readings_decoder: json.Decoder[list[tuple[str, int, Reading]]] = json.Decoder(list[tuple[str, int, Reading]])
+_command_decoder: json.Decoder[OwnerCommand] = json.Decoder(OwnerCommand)
+_log = logging.getLogger("afoot.cluster")
+
+
+class Inbox:
+    """Keeps an engine's mirrors true, and obeys commands. `run` goes on until it is cancelled."""
+
+    def __init__(self, engine: Engine, journal: RedisJournal) -> None:
+        self._engine = engine
+        self._journal = journal
+        prefix = journal.prefix
+        self._keys = (f"{prefix}tail", f"{prefix}readings", f"{prefix}inbox:{journal.owner}")
+        self._places = [f"{journal.position}-0", "$", "0-0"]
+        self._epoch = journal.epoch
+        self._client = connect(journal.url, BLOCK_S + 5.0)
+
+    async def load(self) -> None:
+        """Take in the calls of other gateways that live now; raises StoreError."""
+        newest = await self._journal.command("XREVRANGE", self._keys[1], "+", "-", "COUNT", 1)
+        self._places[1] = newest[0][0].decode() if newest else "0-0"
+        position = int(await self._journal.command("HGET", f"{self._journal.prefix}meta", "pos") or 0)
+        if position < self._journal.position:  # Redis has lost its newest facts, and gives their places anew
+            self._journal.position = position
+            self._places[0] = f"{position}-0"
+        owners: dict[bytes, bytes] = dict(
+            _pairs(await self._journal.command("HGETALL", f"{self._journal.prefix}owners"))
+        )
+        for name, owner in owners.items():
+            call = name.decode()
+            known = self._engine.mirrors.newest(call)
+            if owner.decode() == self._journal.owner or known is None:
+                continue
+            entries = await self._journal.facts(call, known)
+            self._engine.mirrors.load(owner.decode(), entries, await self._journal.samples(call))
+
+    async def run(self) -> None:
+        """Read on, and on. While Redis is away, what is known stays."""
+        is_away = False
+        try:
+            while True:
+                try:
+                    await self._turn(is_away)
+                    is_away = False
+                except (RedisError, OSError, StoreError) as error:
+                    if not is_away:
+                        _log.warning("the other gateways of the cluster cannot be heard: %s", error)
+                    is_away = True
+                    await asyncio.sleep(RETRY_S)
+        finally:
+            await self._client.aclose()
+
+    async def take_commands(self, call_id: str) -> None:
+        """Carry out the commands that are kept for a call of ours; raises StoreError."""
+        key = f"{self._journal.prefix}commands:{call_id}"
+        bodies = await self._journal.command("LRANGE", key, 0, -1)
+        live = self._engine.own_call(call_id)
+        if not bodies or live is None:
+            return
+        for body in bodies:
+            try:
+                self._engine.obey(live, _command_decoder.decode(body))
+            except (AfootError, DecodeError) as error:  # answered by somebody else, or of a newer version
+                _log.info("call %s: a command was not carried out: %s", call_id, error)
+        await self._engine.recorder.recorded()  # a gateway that dies now leaves them to the next owner
+        await self._journal.command("LTRIM", key, len(bodies), -1)
+
+    async def _turn(self, was_away: bool) -> None:
+        if self._epoch != self._journal.epoch:
+            self._epoch = self._journal.epoch
+            self._places = ["0-0", "$", "0-0"]
+        found = await self._client.execute_command(
+            "XREAD", "COUNT", COUNT, "BLOCK", int(BLOCK_S * 1000), "STREAMS", *self._keys, *self._places
+        )
+        if was_away:
+            _log.warning("the other gateways of the cluster are heard again")
+            await self.load()
+        for key, entries in found.items() if isinstance(found, dict) else found or ():
+            at = self._keys.index(key.decode())
+            for place, fields in entries:
+                await self._take(at, place, dict(_pairs(fields)))
+                self._places[at] = place.decode()
+
+    async def _take(self, at: int, place: bytes, fields: dict[bytes, bytes]) -> None:
+        if at == 0:
+            await self._take_segment(int(place.partition(b"-")[0]), fields)
+        elif at == 1 and fields[b"o"].decode() != self._journal.owner:
+            try:
+                readings = _readings_decoder.decode(fields[b"j"])
+            except DecodeError:  # of another version
+                return
+            for call, number, reading in readings:
+                self._engine.mirrors.note(call, number, reading)
+        elif at == 2:
+            await self.take_commands(fields[b"c"].decode())
+
+    async def _take_segment(self, position: int, fields: dict[bytes, bytes]) -> None:
+        owner = fields[b"o"].decode()
+        is_gap = position - int(fields[b"n"]) > self._journal.position
+        if owner != self._journal.owner:
+            try:
+                entries = [entry for _, entry in await self._journal.segment(position, fields)]
+            except StoreError as error:  # damaged, or of a newer version: the call is not shown here
+                _log.warning("facts of another gateway cannot be read: %s", error)
+                entries = list[Entry]()
+            if entries and not self._engine.mirrors.take(owner, entries):
+                call = entries[0].call
+                known = self._engine.mirrors.newest(call) or 0
+                self._engine.mirrors.load(owner, await self._journal.facts(call, known), [])
+        self._journal.position = position
+        if is_gap:
+            await self.load()  # the tail was trimmed before it was read
+
+
+def _pairs(flat: Any) -> Iterable[tuple[bytes, bytes]]:
+    if isinstance(flat, dict):
+        return flat.items()
+    return zip(flat[::2], flat[1::2], strict=True)

@@ -1,0 +1,172 @@
+"""`ClusterMember` is this gateway as one of several: its history, its lease, and what it hears of the others.
+
+It is opened before the engine, which needs the history, and serves the engine once that runs.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Final, Self
+
+from msgspec.structs import replace
+
+from afoot.cluster.checks import LossyRedis, losses, read_redis_settings
+from afoot.cluster.inbox import Inbox
+from afoot.cluster.lease import ClusterGateway, GatewayInfo, Lease
+from afoot.cluster.outbox import Outbox, send_readings
+from afoot.cluster.takeover import LOOK_S, take_over
+from afoot.config.tables import ClusterSettings
+from afoot.engine.engine import Engine
+from afoot.errors import StoreError
+from afoot.store.redis.journal import RedisJournal
+
+KEY_BYTES: Final = 32
+CANCEL_S: Final = 0.5  # after which a task that is still there is cancelled again
+
+_log = logging.getLogger("afoot.cluster")
+
+
+class ClusterMember:
+    """One gateway of a cluster. `async with` opens the history and takes the lease."""
+
+    def __init__(
+        self, settings: ClusterSettings, version: str = "", *, is_history_required: bool = False
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.sealing_key = b""  # that all gateways of the cluster share
+        self.journal = RedisJournal(settings.redis, settings.name, self.id)
+        self._version = version
+        self._is_history_required = is_history_required
+        self._lease = Lease(settings.redis, self.journal.prefix, self.id, settings.lease_s)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.journal)
+            found = losses(await read_redis_settings(self.journal.command))
+            for one in found:
+                _log.warning("Redis may lose history: %s", one.text)
+            if found and self._is_history_required:
+                raise LossyRedis(found)
+            self.sealing_key = await self._shared_key()
+            host = socket.gethostname()
+            self._lease.info = GatewayInfo(host, os.getpid(), version=self._version)
+            await asyncio.to_thread(self._lease.start)
+            stack.push_async_callback(asyncio.to_thread, self._lease.stop)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def gateways(self) -> list[ClusterGateway]:
+        """The gateways of the cluster, as they were heard of last."""
+        return list(self._lease.gateways)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether another gateway of the cluster lives."""
+        return self._lease.has_others
+
+    def announce(self, url: str) -> None:
+        """Tell the others the address of this gateway."""
+        self._lease.info = replace(self._lease.info, url=url)
+
+    def serve(self, engine: Engine) -> "ClusterService":
+        """Let an engine know the calls of the others, and the others its own, while the block lasts."""
+        return ClusterService(self, engine, self._lease)
+
+    async def _shared_key(self) -> bytes:
+        """The key that seals request states: the first gateway makes it, and all others take the same."""
+        key = f"{self.journal.prefix}sealing"
+        await self.journal.command("SET", key, secrets.token_hex(KEY_BYTES), "NX")
+        found = await self.journal.command("GET", key)
+        if not found:
+            raise StoreError("the key of the cluster was not kept by Redis")
+        return bytes.fromhex(found.decode())
+
+
+class ClusterService:
+    """What runs beside an engine of a cluster: the inbox, the outbox, readings, and the look for the dead."""
+
+    _inbox: Inbox
+
+    def __init__(self, member: ClusterMember, engine: Engine, lease: Lease) -> None:
+        self._member = member
+        self._engine = engine
+        self._lease = lease
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        engine, journal = self._engine, self._member.journal
+        engine.clock.follow(self._lease.skew_s)
+        outbox = Outbox(journal)
+        inbox = self._inbox = Inbox(engine, journal)
+        engine.others = outbox
+        journal.follows_tail = True
+        journal.on_fenced = engine.abandon
+        await inbox.load()
+        self._run(inbox.run)
+        self._run(outbox.run)
+        self._run(lambda: send_readings(engine, journal, lambda: self._lease.has_others))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        running: set[asyncio.Task[None]] = set(self._tasks)
+        while running:
+            for task in running:
+                task.cancel()  # again, if need be: the client library may take a cancel for a lost connection
+            running = (await asyncio.wait(running, timeout=CANCEL_S))[1]
+        self._engine.others = None
+
+    async def take_over(self) -> list[str]:
+        """Go on with the calls of gateways that died; gives their ids. Raises StoreError."""
+        taken = await take_over(self._engine, self._member.journal)
+        for call in taken:
+            await self._inbox.take_commands(call)  # which the dead owner had not carried out
+        return taken
+
+    def look_for_dead(self) -> None:
+        """Look for calls of gateways that died, from now on."""
+        self._run(self._look)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._lease.info = replace(
+                self._lease.info,
+                calls=len(self._engine.own_calls()),
+                draining=self._engine.closing is not None,
+            )
+            if self._engine.closing is None and any(not one.lives for one in self._lease.gateways):
+                try:
+                    await self.take_over()
+                except StoreError as error:
+                    _log.warning("calls of a gateway that died wait: %s", error)
+            self._forget_ended()
+
+    def _forget_ended(self) -> None:
+        """Drop the mirrors of calls that have ended, and whose owner died before their work had stopped."""
+        lives = {one.id for one in self._lease.gateways if one.lives}
+        for live in self._engine.calls():
+            if live.mirror is not None and live.call.end is not None and live.mirror.owner not in lives:
+                self._engine.mirrors.drop(live)
+
+    def _run(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(_logged(work)))
+
+
+async def _logged(work: Callable[[], Awaitable[None]]) -> None:
+    """Run as long as the gateway does: an error that nobody expected is told, and the work begins anew."""
+    while True:
+        try:
+            await work()
+            return
+        except Exception:
+            _log.exception("a part of the cluster failed, and begins anew")
+            await asyncio.sleep(LOOK_S)

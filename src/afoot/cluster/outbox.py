@@ -1,0 +1,109 @@
+"""`Outbox` sends what other gateways are to know: commands for the owners of calls, and the newest readings.
+
+A command is kept beside its call until the owner, whoever that is by then, has carried it out. A reading is
+sent once, at most twenty times a second for all calls together, and only while another gateway lives.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import json
+
+from afoot.core.commands import OwnerCommand
+from afoot.core.facts import Reading
+from afoot.engine.engine import Engine
+from afoot.engine.followers import Wakeup
+from afoot.errors import StoreError
+from afoot.store.redis.journal import RedisJournal
+
+READINGS_PER_S: Final = 20
+READINGS_KEPT: Final = 200  # messages with readings; who lags further gets the newest
+INBOX_KEPT: Final = 10_000
+KEEP_COMMANDS_S: Final = 86_400
+MAX_COMMANDS: Final = 10_000  # that wait for Redis; more are refused
+RETRY_S: Final = 0.5
+
+# Keeps a command beside its call, and tells the owner; gives 0 for a call that is over.
+SEND = """
+local p, call = ARGV[1], ARGV[2]
+local owner = redis.call('HGET', p .. 'owners', call)
+if not owner then return 0 end
+redis.call('RPUSH', p .. 'commands:' .. call, ARGV[3])
+redis.call('EXPIRE', p .. 'commands:' .. call, ARGV[4])
+redis.call('XADD', p .. 'inbox:' .. owner, 'MAXLEN', '~', ARGV[5], '*', 'c', call)
+redis.call('EXPIRE', p .. 'inbox:' .. owner, ARGV[4])
+return 1
+"""
+
+_log = logging.getLogger("afoot.cluster")
+
+
+class Outbox:
+    """What this gateway sends (`core.ports.OtherGateways`). `run` sends until it is cancelled."""
+
+    def __init__(self, journal: RedisJournal) -> None:
+        self._journal = journal
+        self._commands: deque[tuple[str, OwnerCommand]] = deque()
+        self._wakeup = Wakeup()
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def send(self, call: str, command: OwnerCommand) -> None:
+        """Send a command to the owner of a call, in the order in which they were given."""
+        if len(self._commands) >= MAX_COMMANDS:
+            raise StoreError(f"call {call}: over {MAX_COMMANDS} commands wait for Redis")
+        self._commands.append((call, command))
+        self._wakeup.wake()
+
+    async def sent(self) -> None:
+        """Wait until the commands so far are kept."""
+        if self._commands:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(done)
+            await done
+
+    async def run(self) -> None:
+        """Send commands as they come. While Redis is away they wait."""
+        while True:
+            await self._wakeup.wait()
+            while self._commands:
+                call, command = self._commands[0]
+                body = json.encode(command)
+                try:
+                    await self._journal.run(SEND, call, body, KEEP_COMMANDS_S, INBOX_KEPT)
+                except StoreError as error:
+                    _log.warning("call %s: a command waits for Redis: %s", call, error)
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                self._commands.popleft()
+            waiting, self._waiting = self._waiting, list[asyncio.Future[None]]()
+            for done in waiting:
+                if not done.done():
+                    done.set_result(None)
+
+
+async def send_readings(engine: Engine, journal: RedisJournal, has_others: Callable[[], bool]) -> None:
+    """Send the newest readings of our calls, again and again, until it is cancelled."""
+    sent: dict[str, int] = {}
+    while True:
+        await asyncio.sleep(1 / READINGS_PER_S)
+        if not has_others():
+            continue
+        news = list[tuple[str, int, Reading]]()
+        known: dict[str, int] = {}
+        for live in engine.own_calls():
+            call = live.call
+            known[call.id] = call.readings
+            if call.latest is not None and call.readings != sent.get(call.id, 0):
+                news.append((call.id, call.readings, call.latest))
+        sent = known
+        if news:
+            key = f"{journal.prefix}readings"
+            try:
+                await journal.command(
+                    "XADD", key, "MAXLEN", "~", READINGS_KEPT, "*", "o", journal.owner, "j", json.encode(news)
+                )
+            except StoreError:
+                sent = {}  # they are sent again once Redis is back

@@ -1,0 +1,29 @@
+"""Commands for a call that another gateway of the cluster owns: the owner carries them out (D1)."""
+
+from msgspec import Struct
+
+from afoot.core.facts import Answer
+
+
+class CancelCommand(Struct, frozen=True, omit_defaults=True, tag="cancel"):
+    """Ask the call to stop."""
+
+    by: str
+    reason: str
+    who: str = ""
+
+
+class AnswerCommand(Struct, frozen=True, omit_defaults=True, tag="answer"):
+    """Answer an open question of the call; the first answer that reaches the owner counts."""
+
+    question: str
+    answer: Answer
+
+
+class HandOverCommand(Struct, frozen=True, omit_defaults=True, tag="hand_over"):
+    """Write that a request of the caller ends before the call, and how the caller finds the call again."""
+
+    what: str
+
+
+OwnerCommand = CancelCommand | AnswerCommand | HandOverCommand

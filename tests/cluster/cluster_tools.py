@@ -1,0 +1,93 @@
+"""Tools for the tests of clusters, and how to wait for what other gateways see."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import afoot
+from afoot import Context, Gateway
+from afoot.core.call import Call
+from afoot.engine.live_call import LiveCall
+
+WAIT_S = 15.0
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+@afoot.tool
+async def steps(n: int, ctx: Context) -> str:
+    """Report, with data at the end, and wait to be cancelled."""
+    for number in range(1, n + 1):
+        ctx.report(number, n, f"step {number}", data={"at": number} if number == n else None)
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(60)
+    return "never"
+
+
+@afoot.tool
+async def ask(ctx: Context) -> str:
+    """Ask for a name."""
+    given = await ctx.ask("who?", NAME)
+    return f"hello {given.content['name']}"
+
+
+@afoot.tool
+async def quick() -> str:
+    """Say hello."""
+    return "hello"
+
+
+def leave_mark(file: str) -> None:
+    """Add a mark: the file tells how often a tool ran."""
+    with Path(file).open("a") as marks:
+        marks.write("x")
+
+
+async def mark(file: str, seconds: float) -> str:
+    """Leave a mark, and take a while."""
+    leave_mark(file)
+    await asyncio.sleep(seconds)
+    return "done"
+
+
+@afoot.tool(idempotent=True)
+async def safe(file: str, seconds: float) -> str:
+    """Leave a mark; it may be repeated."""
+    return await mark(file, seconds)
+
+
+@afoot.tool
+async def unsafe(file: str, seconds: float) -> str:
+    """Leave a mark; it may not be repeated."""
+    return await mark(file, seconds)
+
+
+@afoot.tool(approval="ask")
+async def careful(file: str, seconds: float) -> str:
+    """Leave a mark, after somebody approved it."""
+    return await mark(file, seconds)
+
+
+async def until(found: Callable[[], Any], what: str) -> Any:
+    """Wait until something is true, and give it."""
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while not (seen := found()):  # noqa: ASYNC110 - nothing tells of the state of another gateway
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"did not happen within {WAIT_S:g} s: {what}") from None
+    return seen
+
+
+def mirror(gateway: Gateway, call: str) -> LiveCall | None:
+    """A call of another gateway, as this one sees it."""
+    return gateway.engine[call] if call in gateway.engine else None
+
+
+async def seen_by(gateway: Gateway, call: str, when: Callable[[Call], Any]) -> Call:
+    """A call of another gateway, as soon as this one sees it so."""
+    live = await until(
+        lambda: (one := mirror(gateway, call)) is not None and when(one.call) and one, f"{call} to be seen"
+    )
+    assert isinstance(live, LiveCall)
+    return live.call

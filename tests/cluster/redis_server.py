@@ -1,0 +1,102 @@
+"""A Redis or Valkey in a process of its own, which tests stop, kill and start again."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import RedisError
+
+START_S = 10.0
+
+
+class RedisServer:
+    """One server on a port of its own, with a folder for its file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        program = shutil.which("redis-server") or shutil.which("valkey-server")
+        assert program is not None, "redis-server is missing; scripts/test installs it"
+        settings = {
+            "port": self.port,
+            "bind": "127.0.0.1",
+            "dir": self.folder,
+            "save": "",
+            "appendonly": "yes",
+        }
+        words = [part for key, value in settings.items() for part in (f"--{key}", str(value))]
+        with (self.folder / "redis.log").open("ab") as log:
+            self._process = subprocess.Popen([program, *words], stdout=log, stderr=log)
+        self.wait_until_up()
+
+    def wait_until_up(self) -> None:
+        """Wait until it answers."""
+        until = time.monotonic() + START_S
+        while True:
+            try:
+                self.client().execute_command("PING")
+                return
+            except (RedisError, OSError):
+                if time.monotonic() > until:
+                    pytest.fail(
+                        f"redis-server did not start: {(self.folder / 'redis.log').read_text()[-2000:]}"
+                    )
+            time.sleep(0.02)
+
+    def client(self) -> Redis:
+        """A client for a test that looks into it."""
+        return Redis.from_url(self.url, protocol=2, socket_timeout=5)
+
+    def kill(self) -> None:
+        """Kill it, as a crash would."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def pause(self) -> None:
+        """Stop it without an end: connections stay open, and nobody answers."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End a pause."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it for good."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self.go_on()
+            self.kill()
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[RedisServer]:
+    """A server that is ended with the block."""
+    server = RedisServer(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

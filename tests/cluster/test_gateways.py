@@ -1,0 +1,129 @@
+"""Gateways in processes of their own on one Redis: any of them answers for all, also if one is killed."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.redis_server import RedisServer
+from tests.e2e.gateway import Gateway, until
+from tests.e2e.raw_client import Http, call, modern
+from tests.serve.api_client import Api
+
+
+def gateway(folder: Path, redis: RedisServer, number: int) -> Gateway:
+    """One more gateway of the cluster, with a state folder of its own."""
+    place = folder / str(number)
+    place.mkdir(parents=True, exist_ok=True)
+    config = place / "afoot.toml"
+    config.write_text(f'unanswerable = "wait"\n[cluster]\nredis = "{redis.url}"\nlease_s = 1.0\n')
+    made = Gateway(place, {"config": config, "drain_s": 0.2})
+    made.start()
+    return made
+
+
+@pytest.fixture(scope="module")
+def two(redis: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Gateway]]:
+    """Two gateways of one cluster."""
+    folder = tmp_path_factory.mktemp("gateways")
+    one, other = gateway(folder, redis, 1), gateway(folder, redis, 2)
+    yield one, other
+    one.stop()
+    other.stop()
+
+
+def ask(to: Gateway, message: dict[str, Any]) -> dict[str, Any]:
+    """Send one request of 2026-07-28 on a connection of its own, and give the result."""
+    with Http(to.url) as http:
+        answer = http.ask(message)
+    assert "result" in answer, answer
+    return dict(answer["result"])
+
+
+def answered(
+    gateways: Sequence[Gateway], tool: str, arguments: dict[str, str], asked: dict[str, Any]
+) -> dict[str, Any]:
+    """Answer round after round, each at the next gateway, and give the result."""
+    content = {"name": {"name": "Ann"}, "age": {"age": 40}}
+    for turn in cycle(gateways):
+        assert asked["resultType"] == "input_required", asked
+        answers = {
+            key: {"action": "accept", "content": content[key]} for key in asked.get("inputRequests", {})
+        }
+        again = call(tool, arguments, requestState=asked["requestState"], inputResponses=answers)
+        asked = ask(turn, again)
+        if asked["resultType"] == "complete":
+            return asked
+    raise AssertionError("unreachable")
+
+
+def test_every_retry_lands_at_another_gateway(two: tuple[Gateway, Gateway]) -> None:
+    """D1, Q1: the same call goes on, is asked the next question there, and is not run a second time."""
+    one, other = two
+    asked = ask(one, call("ask_two_in_turn", {"tag": "retry"}))
+    done = answered((other, one), "ask_two_in_turn", {"tag": "retry"}, asked)
+    assert "Ann" in json.dumps(done) and "40" in json.dumps(done)
+    assert one.marks("retry") == ["ran"] and not other.marks("retry")
+
+
+def test_a_call_is_shown_and_cancelled_anywhere(two: tuple[Gateway, Gateway]) -> None:
+    """D1, X1: at a gateway that does not run it."""
+    one, other = two
+    api = Api(one)
+    running = api.start("linger", tag="anywhere")
+    one.until_marked("anywhere", "")
+    until(lambda: Api(other).get("/api/calls?state=live").body["calls"], "the call at the other gateway")
+    seen = Api(other).call(running)
+    assert seen["state"] == "running" and seen["tool"] == "linger"
+    assert Api(other).post(f"/api/calls/{running}/cancel", {"reason": "enough"}).status == 202
+    assert api.ended(running)["outcome"] == "cancelled"
+    assert Api(other).ended(running)["message"] == "cancelled: enough"
+
+
+def test_the_live_stream_of_one_gateway_tells_of_the_calls_of_the_other(two: tuple[Gateway, Gateway]) -> None:
+    """D1, H2: the console shows every call of the cluster, wherever it is opened."""
+    one, other = two
+    with Api(other).stream("/api/events") as events:
+        assert next(events).event == "snapshot"
+        running = Api(one).start("count_up", n=3)
+        facts = list[str]()
+        for event in events:
+            if event.event == "changes":
+                told = json.loads(event.data)
+                facts += [one["fact"]["type"] for one in told["facts"] if one["call"] == running]
+            if "finished" in facts:
+                break
+        assert facts[:2] == ["opened", "started"] and "finished" in facts
+
+
+def test_a_parked_call_of_a_killed_gateway_is_found_by_its_state(
+    two: tuple[Gateway, Gateway], redis: RedisServer, tmp_path: Path
+) -> None:
+    """D2, Q1: the retry goes to any gateway; a safe call is run again there, and nobody is asked twice."""
+    doomed = gateway(tmp_path, redis, 3)
+    asked = ask(doomed, call("ask_safely", {"tag": "parked"}))
+    doomed.kill()
+    done = answered(two[::-1], "ask_safely", {"tag": "parked"}, asked)
+    assert "Ann" in json.dumps(done) and "40" in json.dumps(done)
+    assert doomed.marks("parked") == ["ran"]
+
+
+def test_an_unsafe_call_of_a_killed_gateway_is_uncertain(
+    two: tuple[Gateway, Gateway], redis: RedisServer, tmp_path: Path
+) -> None:
+    """D2, U4: within the lease and a moment, it is told so at every other gateway."""
+    doomed = gateway(tmp_path, redis, 4)
+    running = Api(doomed).start("linger", tag="doomed")
+    doomed.until_marked("doomed", "")
+    doomed.kill()
+    for other in two:
+        assert Api(other).ended(running)["outcome"] == "uncertain"
+
+
+def test_modern_requests_need_no_particular_gateway(two: tuple[Gateway, Gateway]) -> None:
+    """D1: the same list of tools, wherever it is asked for."""
+    listed = [ask(one, modern("tools/list"))["tools"] for one in two]
+    assert listed[0] == listed[1]
