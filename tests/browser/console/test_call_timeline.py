@@ -65,6 +65,11 @@ def test_a_live_call_is_drawn_up_to_now(asking: Console, page: Page) -> None:
     assert page.evaluate("Number(document.querySelector('.wf-now').getAttribute('x1'))") > 0
     words = page.until("document.querySelector('.sawtooth svg')?.getAttribute('aria-label')")
     assert words.startswith("Silence over ") and words.endswith("limit 0:30")
+    page.until("document.querySelectorAll('.wf-zoom button').length === 3")  # it has run for two seconds
+    page.evaluate("document.querySelectorAll('.wf-zoom button')[1].click()")
+    page.until("document.querySelector('.wf-lanes').scrollLeft > 0")  # now is in sight, and stays there
+    now = "Number(document.querySelector('.wf-now').getAttribute('x1'))"
+    assert page.evaluate(f"{now} > 0 && {now} < document.querySelector('.wf-lanes').clientWidth")
     asking.api.post(f"/api/calls/{one}/cancel", {})
 
 

@@ -19,6 +19,7 @@ import { stateIcon } from "./state_icon.js";
  */
 
 const AXIS_PX = 22;
+const FOLLOW_PX = 60; // between now and the edge of a window that follows it
 const LEGEND = /** @type {[string, string][]} */ ([
   ["queued", "queued"],
   ["asked", "a person is asked"],
@@ -162,10 +163,26 @@ function lanes(view) {
   const wide = h("div.wf-wide", { "style.width": () => `${Math.round(view.whole() * view.scale())}px` });
   wide.append(drawing(view));
   scroller.append(wide);
+  followNow(view, scroller);
   const observer = new ResizeObserver(([{ contentRect }]) => contentRect.width && view.width.set(contentRect.width));
   observer.observe(scroller);
   onCleanup(() => observer.disconnect());
   return scroller;
+}
+
+/** Keep the end of a live call in sight while nobody has scrolled away from it. @param {WaterfallView} view @param {HTMLElement} scroller */
+function followNow(view, scroller) {
+  let shownEnd = 0; // of the whole, in pixels, when it was last followed
+  effect(() => {
+    const end = Math.round(view.whole() * view.scale());
+    const now = view.x(view.end()) + view.left(); // in pixels from the start
+    const isZoomed = view.zoom() > 0 && end > view.width() + 1;
+    if (!isZoomed || !view.isLive()) shownEnd = 0;
+    else if (shownEnd === 0 || scroller.scrollLeft > shownEnd - view.width() * 1.25) {
+      shownEnd = Math.min(end, Math.round(now) + FOLLOW_PX);
+      scroller.scrollLeft = shownEnd - view.width();
+    }
+  });
 }
 
 /** The drawing of the window. @param {WaterfallView} view */
