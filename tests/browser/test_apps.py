@@ -1,50 +1,21 @@
 """An MCP App of a server that nobody here wrote, through afoot, in a host page on the official AppBridge."""
 
-import subprocess
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from threading import Thread
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from tests.browser.apps.host_page import host
 from tests.browser.chromium import Chromium
 from tests.e2e import npm
 from tests.e2e.gateway import until
 from tests.e2e.gateway_with_servers import Front, fronting
 
-HERE = Path(__file__).parent / "apps"
+__all__ = ["host"]
+
 SERVER = "@modelcontextprotocol/server-basic-vanillajs"
 TOOL = "get-time"
 CLOCK = "document.getElementById('server-time').textContent"
-BUNDLE_S = 60.0
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files without a word."""
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the host page, with the official packages in one file."""
-    folder = tmp_path_factory.mktemp("host")
-    for name in ("@modelcontextprotocol/client", "@modelcontextprotocol/ext-apps"):
-        npm.package(name)
-    bundle = npm.program("rolldown", str(HERE / "host.js"), "--platform", "browser", "--format", "esm")
-    subprocess.run([*bundle, "--file", str(folder / "bundle.js")], check=True, timeout=BUNDLE_S)
-    (folder / "index.html").write_text((HERE / "index.html").read_text())
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as site:
-        thread = Thread(target=site.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{site.server_port}"
-        site.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module", params=["auto", "2025-11-25"])

@@ -13,6 +13,7 @@ TABLES = (
 )  # fmt: skip
 CHOSEN = {
     "lifecycle": "stages",
+    "app": "all",
     "history": "required",
     "durable": "full",
     "approval": "ask",

@@ -142,7 +142,7 @@ class Http:
         if isinstance(body, dict) and isinstance(body.get("method"), str):
             headers["mcp-method"] = body["method"]
             params = body.get("params")
-            named = [params.get(key) for key in ("name", "taskId")] if isinstance(params, dict) else []
+            named = [params.get(key) for key in ("name", "taskId", "uri")] if isinstance(params, dict) else []
             headers["mcp-name"] = next((name for name in named if isinstance(name, str)), None)
         return headers
 

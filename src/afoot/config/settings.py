@@ -126,6 +126,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     keepalive_s: float = 15.0
     stuck_s: float = 120.0
     lifecycle: str = "off"
+    app: str = "own"  # or "all", "off": the calls that hosts which render MCP Apps show live
 
     max_body_bytes: int = 4 * 1024 * 1024
     max_arguments_bytes: int = 1024 * 1024
@@ -160,6 +161,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 CHOICES[Settings] = {
     "lifecycle": ("off", "stages"),
+    "app": ("own", "all", "off"),
     "history": ("best-effort", "required"),
     "durable": ("normal", "full"),
     "approval": ("", "auto", "ask"),

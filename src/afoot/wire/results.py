@@ -39,6 +39,7 @@ TEXT_KEY = "text"
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 APPS_EXTENSION = "io.modelcontextprotocol/ui"
+APP_PAGE_TYPE = "text/html;profile=mcp-app"  # the type of the pages of MCP Apps
 
 encode = msgspec.json.Encoder().encode
 
@@ -72,6 +73,13 @@ class Capabilities(Struct):
     def apps(self) -> bool:
         """Whether the caller shows MCP Apps."""
         return self.extensions is not None and APPS_EXTENSION in self.extensions
+
+    @property
+    def app_pages(self) -> bool:
+        """Whether the caller shows MCP Apps that are HTML, in so many words (V7)."""
+        declared = (self.extensions or {}).get(APPS_EXTENSION)
+        types = declared.get("mimeTypes") if isinstance(declared, dict) else None
+        return isinstance(types, list) and APP_PAGE_TYPE in types
 
     def can(self, kind: str) -> bool:
         """Whether the caller can answer a question of this kind. An empty elicitation means forms."""

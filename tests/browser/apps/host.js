@@ -1,5 +1,6 @@
 // The smallest host of MCP Apps: the official client and the official AppBridge, one tool, and one frame.
-// The address says which gateway (mcp), which tool (tool), which era (era), and whether the host declares apps (apps).
+// The address says which gateway (mcp), which tool (tool) with which arguments (arguments), which era (era), whether the
+// host declares apps (apps), and who it is (token).
 // `window.host` tells the test what it saw.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import {
@@ -9,6 +10,7 @@ import {
   getToolUiResourceUri,
 } from "@modelcontextprotocol/ext-apps/app-bridge";
 
+const CALL_MS = 60_000;
 const plan = Object.fromEntries(new URLSearchParams(location.search));
 const host = { tools: [], messages: [], error: "" };
 window.host = host;
@@ -20,7 +22,8 @@ async function connect() {
     { name: "afoot-tests", version: "1" },
     { capabilities: plan.apps === "yes" ? { extensions } : {}, ...era },
   );
-  await client.connect(new StreamableHTTPClientTransport(new URL(plan.mcp)));
+  const requestInit = plan.token ? { headers: { authorization: `Bearer ${plan.token}` } } : {};
+  await client.connect(new StreamableHTTPClientTransport(new URL(plan.mcp), { requestInit }));
   return client;
 }
 
@@ -41,7 +44,9 @@ async function show(client, tool) {
     client,
     { name: "afoot-tests", version: "1" },
     { openLinks: {}, serverTools: {}, serverResources: {}, logging: {} },
+    { hostContext: { toolInfo: { tool }, theme: plan.theme ?? "light" } },
   );
+  bridge.onsizechange = (size) => (host.size = size);
   bridge.onmessage = async (params) => {
     host.messages.push(params);
     return {};
@@ -50,8 +55,10 @@ async function show(client, tool) {
   await bridge.connect(new PostMessageTransport(frame.contentWindow, frame.contentWindow));
   frame.srcdoc = contents[0].text;
   await initialized;
-  await bridge.sendToolInput({ arguments: {} });
-  host.result = await client.callTool({ name: tool.name, arguments: {} });
+  const given = JSON.parse(plan.arguments ?? "{}");
+  await bridge.sendToolInput({ arguments: given });
+  host.isOpen = true;
+  host.result = await client.callTool({ name: tool.name, arguments: given }, { timeout: CALL_MS });
   await bridge.sendToolResult(host.result);
 }
 

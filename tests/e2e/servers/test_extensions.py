@@ -92,7 +92,7 @@ def test_tools_for_apps_alone_are_listed_to_hosts_that_show_apps(tmp_path: Path,
     with fronting(tmp_path, {"raw": python(RAW, "2025", "apps")}, own=()) as front:
         plain, apps = Host(front, client, {}), Host(front, client, APPS)
         names = [{tool["name"] for tool in host.ask("tools/list")["tools"]} for host in (plain, apps)]
-        assert names[1] - names[0] == {"echo"}
+        assert {name for name in names[1] - names[0] if not name.startswith("afoot_")} == {"echo"}
         plain.close()
         apps.close()
 

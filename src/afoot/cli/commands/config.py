@@ -47,6 +47,7 @@ SETTING_HELP = {
     "keepalive_s": "seconds between signs of life on a silent stream",
     "stuck_s": "seconds after which a stream that accepts nothing is closed",
     "lifecycle": "off, or stages: progress also for tools that report none",
+    "app": "own, all or off: the calls that hosts with MCP Apps show live",
     "max_body_bytes": "the longest request",
     "max_arguments_bytes": "the longest arguments of a call",
     "max_result_bytes": "the longest result of a call",

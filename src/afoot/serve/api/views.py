@@ -239,6 +239,14 @@ def full_call_view(call: Call, samples: list[Sample], now: float) -> CallView:
     )
 
 
+def with_failure(shown: CallView, call: Call) -> CallView:
+    """The view with why the call did not end well: in words, without the trace and the operator's hint."""
+    if call.end is None or call.end.failure is None:
+        return shown
+    told = FailureView(**msgspec.structs.asdict(call.end.failure))
+    return replace(shown, failure=replace(told, trace="", hint=""))
+
+
 def row_view(row: CallRow, now: float) -> CallView:
     """A call of the history that is not live."""
     ended = row.finished if row.finished is not None else now

@@ -43,6 +43,7 @@ from afoot.errors import AfootError, CallerError, ToolError
 from afoot.serve.api.views import call_eta, eta_range, usual_gap_s
 from afoot.serve.callers import CallerRequests, requests_of
 from afoot.serve.mcp import handles, tasks
+from afoot.serve.mcp.app.tools import is_app_tool, run_app_tool
 from afoot.serve.mcp.idempotency import abandoned_twin, call_of_key
 from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream, record_request
 from afoot.serve.shared import GatewayState
@@ -185,7 +186,7 @@ class CallRequest:
         request = cls(gateway, tool_call, caller, stream, era)
         request._due = deadline
         found = gateway.engine.catalog.known.get(tool_call.name)
-        if found is None and handles.is_handle_tool(tool_call.name):
+        if found is None and _is_own_tool(gateway, tool_call):
             request.waits = request._called_by_handle = True
             return request
         # As `Capabilities.can`, but inline: this is the hot path. A tool that waits for an approval, a slot
@@ -272,7 +273,7 @@ class CallRequest:
         deadline: float = inf,
     ) -> Self:
         """Join the call that has this idempotency key, or open it; raises Fault."""
-        if handles.is_handle_tool(tool_call.name):
+        if _is_own_tool(gateway, tool_call):
             return cls.opening(gateway, tool_call, caller, stream, era, headers, deadline)
         # Requests with one key take turns: the second finds the call that the first has opened.
         async with gateway.key_locks.setdefault((caller, tool_call.key), asyncio.Lock()):
@@ -536,9 +537,11 @@ class CallRequest:
                 self.gateway.count("answers refused")
 
     async def _run_handle_tool(self) -> bool:
-        """Run one of the handle tools; True if the request is to follow a call now, else it is answered."""
+        """Run a tool of our own; True if the request is to follow a call now, else it is answered."""
+        is_for_app = is_app_tool(self.gateway, self.tool_call)
+        run = run_app_tool if is_for_app else handles.run_handle_tool
         try:
-            outcome = await handles.run_handle_tool(self.gateway, self.tool_call, self.caller)
+            outcome = await run(self.gateway, self.tool_call, self.caller)
         except ToolError as error:
             meta = ErrorMeta(error.category, error.code or error.category)
             await self._answer_text(error.message, wire_handles.NO_FIELDS, meta)
@@ -1019,3 +1022,8 @@ class CallRequest:
             meta.progress = meta.progress or ProgressMeta()
             meta.progress.eta_s, meta.progress.eta_range_s = eta.left_s, eta_range(eta)
         return meta
+
+
+def _is_own_tool(gateway: GatewayState, tool_call: ToolCall) -> bool:
+    """Whether this is a tool of the gateway's own, for calls that run on or for our app."""
+    return handles.is_handle_tool(tool_call.name) or is_app_tool(gateway, tool_call)

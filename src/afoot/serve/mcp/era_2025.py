@@ -17,6 +17,7 @@ from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall
 from afoot.engine.questions import ENGINE
 from afoot.serve.mcp import handles
+from afoot.serve.mcp.app.offer import capabilities_for_client, list_tools, read_app
 from afoot.serve.mcp.asgi import HttpResponse
 from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.client_requests_2025 import CallQuestions, LookupQuestions
@@ -370,6 +371,9 @@ class Era2025:
         self._pending.check_is_free(request_id)
         if message.method in LOOKUPS:
             lookup = resources.read_lookup(message, self.caller, self.capabilities)
+            if (page := read_app(self._gateway, lookup)) is not None:
+                await stream.finish((), resources.lookup_result_2025(lookup, page))
+                return
             if await self._is_own_lookup(message, lookup, stream):
                 return
             work = answer_lookup_2025(self._gateway, lookup, partial(self._lookup_questions.ask, stream))
@@ -421,10 +425,12 @@ class Era2025:
                 tools = tools_with_task_support(found)
             else:
                 tools = [tool.definition for tool in found]
-            return mcp_2025.result_response(request_id, tools=handles.tools_for_timeout(tools, limit_s))
+            tools = list_tools(self._gateway, tools, limit_s, self.capabilities)
+            return mcp_2025.result_response(request_id, tools=tools)
         if method in RESOURCE_LISTS:
             mcp_2025.read_list(message)
-            return mcp_2025.result_response(request_id, **resource_list(self._gateway, method, origin))
+            listed = resource_list(self._gateway, method, origin, self.capabilities)
+            return mcp_2025.result_response(request_id, **listed)
         raise Fault(METHOD_NOT_FOUND, f"unknown method {method!r}", status=200)
 
     def _initialize(self, request_id: Id, message: Envelope) -> bytes:
@@ -435,7 +441,7 @@ class Era2025:
         self.client_version = hello.clientInfo.version_text
         catalog = self._gateway.resource_catalog
         catalog.listen(self.listener)
-        can = catalog.capabilities()
+        can = capabilities_for_client(self._gateway, self.capabilities)
         if self.version == mcp_2025.LATEST:
             can = {**can, "tasks": CAPABILITY}
         instructions = self._gateway.instructions_for_models()

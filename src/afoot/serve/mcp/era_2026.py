@@ -18,6 +18,13 @@ from afoot.core.ports import CallOrigin, Tool
 from afoot.engine.followers import Wakeup
 from afoot.serve.access.guard import LOCAL_CALLER, STDIO_CALLER
 from afoot.serve.mcp import handles, tasks
+from afoot.serve.mcp.app.offer import (
+    capabilities_for_client,
+    list_tools,
+    read_app,
+    resources_with_app,
+    tools_with_app,
+)
 from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.lookups import answer_lookup_2026, read_lookup, serve_lookup
 from afoot.serve.mcp.pending import CANCELLED, PendingRequests
@@ -28,7 +35,7 @@ from afoot.serve.shared import GatewayState
 from afoot.wire import mcp_2025, mcp_2026
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, read_params
 from afoot.wire.mcp_2026 import CACHE_FIELDS, ListenFilter, RequestMeta2026
-from afoot.wire.resources import LOOKUPS, JsonObject
+from afoot.wire.resources import LOOKUPS, JsonObject, lookup_result_2026
 from afoot.wire.results import Capabilities, ToolCall, is_for_apps_alone
 from afoot.wire.tasks import METHODS_2026
 
@@ -103,6 +110,10 @@ class Era2026(Struct, eq=False):
         """Serve a lookup: as a call, if it is of a function of ours, else at the server that has it."""
         gateway, pending = self._pending.gateway, self._pending
         lookup = read_lookup(message, mcp_2026.read_plain(message, headers), self._caller)
+        if (page := read_app(gateway, lookup)) is not None:
+            last = lookup_result_2026(lookup, gateway.info, page)
+            await finish_within_bound(stream, last, gateway.unread, self._caller)
+            return
         gateway.check_lookup_scopes(lookup, stream.origin)
         own = gateway.own_offers.find(lookup)
         if own is None:
@@ -260,7 +271,8 @@ def answer_list_request(gateway: GatewayState, message: Envelope, origin: CallOr
     method = str(message.method)
     if method == "server/discover":
         instructions = gateway.instructions_for_models()
-        can = gateway.resource_catalog.capabilities()
+        declared = _declared(read_params(message, mcp_2026.PLAIN_DECODER).meta)
+        can = capabilities_for_client(gateway, declared)
         return mcp_2026.discover_result(request_id, gateway.info, instructions, can)
     if method != "tools/list" and method not in RESOURCE_LISTS:
         raise mcp_2026.unknown_method(method)
@@ -271,7 +283,7 @@ def answer_list_request(gateway: GatewayState, message: Envelope, origin: CallOr
         tools = tools_for_caller(gateway, asked.meta, origin)
         cache = _cache_terms(gateway, PRIVATE_CACHE)
         return mcp_2026.complete_result(request_id, gateway.info, tools=tools, **cache)
-    listed = resource_list(gateway, method, origin)
+    listed = resource_list(gateway, method, origin, _declared(asked.meta))
     return mcp_2026.complete_result(request_id, gateway.info, **listed, **_cache_terms(gateway, CACHE_FIELDS))
 
 
@@ -282,9 +294,9 @@ def tools_for_caller(
     assert not isinstance(meta, UnsetType)  # it was checked before
     client = "" if meta.client is None else meta.client.name
     limit_s = handles.client_timeout(gateway, meta.budget, client)
-    can = meta.capabilities if isinstance(meta.capabilities, Capabilities) else Capabilities()
+    can = _declared(meta)
     tools = [tool.definition for tool in tools_for_client(gateway, can, origin)]
-    return handles.tools_for_timeout(tools, limit_s)
+    return list_tools(gateway, tools, limit_s, can)
 
 
 def tools_for_client(gateway: GatewayState, can: Capabilities, origin: CallOrigin) -> list[Tool]:
@@ -292,19 +304,23 @@ def tools_for_client(gateway: GatewayState, can: Capabilities, origin: CallOrigi
 
     Those that only the page of an MCP App may call are in it if this client shows apps (U8).
     """
-    return [
+    tools = [
         tool
         for tool in gateway.engine.catalog
         if (can.apps or not is_for_apps_alone(tool.definition))
         and not (tool.scopes and origin.lacks(tool.scopes))
     ]
+    return tools_with_app(gateway, tools, can)
 
 
-def resource_list(gateway: GatewayState, method: str, origin: CallOrigin) -> dict[str, list[JsonObject]]:
+def resource_list(
+    gateway: GatewayState, method: str, origin: CallOrigin, can: Capabilities
+) -> dict[str, list[JsonObject]]:
     """The prompts, resources or templates of all servers; of ours, those for this caller (F1)."""
     make, key = RESOURCE_LISTS[method]
     hidden = gateway.own_offers.hidden_from(origin)
-    return {key: [item for item in make(gateway.resource_catalog) if listed_name(item) not in hidden]}
+    found = [item for item in make(gateway.resource_catalog) if listed_name(item) not in hidden]
+    return {key: resources_with_app(gateway, found, can) if method == "resources/list" else found}
 
 
 def listed_name(item: JsonObject) -> object:
@@ -365,6 +381,12 @@ async def relay_changes(
                 await stream.keep_alive()
     finally:
         gateway.wakeups.remove(wakeup)
+
+
+def _declared(meta: RequestMeta2026 | UnsetType) -> Capabilities:
+    """The capabilities that a request declares for its client."""
+    declared = None if isinstance(meta, UnsetType) else meta.capabilities
+    return declared if isinstance(declared, Capabilities) else Capabilities()
 
 
 def _cache_terms(gateway: GatewayState, terms: dict[str, Any]) -> dict[str, Any]:

@@ -100,13 +100,13 @@ async def run_handle_tool(gateway: GatewayState, tool_call: ToolCall, caller: st
 
 async def _wait(gateway: GatewayState, tool_call: ToolCall, caller: str) -> HandleWait:
     """Follow a call from here on, for so long at most."""
-    asked = _read(tool_call, _WaitArguments)
-    return HandleWait(await _find(gateway, asked.call, caller), asked.seconds)
+    asked = read_arguments(tool_call, _WaitArguments)
+    return HandleWait(await find_own_call(gateway, asked.call, caller), asked.seconds)
 
 
 async def _calls(gateway: GatewayState, tool_call: ToolCall, caller: str) -> HandleText:
     """List the caller's calls that live, and those that ended lately and may have been handed over."""
-    _read(tool_call, _CallsArguments)
+    read_arguments(tool_call, _CallsArguments)
     if caller == LOCAL_CALLER:  # whoever asks may be somebody else (S3)
         return HandleText(
             "Calls are not listed here, as callers cannot be told apart. Use the id that you were given."
@@ -146,8 +146,8 @@ async def _recently_ended(
 
 async def _cancel(gateway: GatewayState, tool_call: ToolCall, caller: str) -> HandleText:
     """Ask a call to stop."""
-    asked = _read(tool_call, _CancelArguments)
-    live = await _find(gateway, asked.call, caller)
+    asked = read_arguments(tool_call, _CancelArguments)
+    live = await find_own_call(gateway, asked.call, caller)
     call = live.call
     if call.end is not None:
         return HandleText(f"Call {call.id} is over already: {call.end.outcome}.")
@@ -165,8 +165,8 @@ _HANDLE_TOOLS: dict[str, Callable[[GatewayState, ToolCall, str], Awaitable[Handl
 }
 
 
-def _read(tool_call: ToolCall, kind: type[T]) -> T:
-    """The arguments of a handle tool; raises ToolError."""
+def read_arguments(tool_call: ToolCall, kind: type[T]) -> T:
+    """The arguments of a tool of the gateway's own; raises ToolError."""
     try:
         return json.decode(tool_call.arguments, type=kind)
     except msgspec.ValidationError as error:
@@ -175,7 +175,7 @@ def _read(tool_call: ToolCall, kind: type[T]) -> T:
         raise ToolError.validation("arguments: nested too deep") from None
 
 
-async def _find(gateway: GatewayState, call_id: str, caller: str) -> LiveCall:
+async def find_own_call(gateway: GatewayState, call_id: str, caller: str) -> LiveCall:
     """A call of this caller's own; raises ToolError, which does not say whether somebody else has it."""
     try:
         return await gateway.own_call(call_id, caller)

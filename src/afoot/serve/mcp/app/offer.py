@@ -1,0 +1,65 @@
+"""The offer of our MCP App: lists of clients that show apps have it, those of other clients do not (V7)."""
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from afoot.config.tables import LOCAL_SERVER
+from afoot.core.ports import Tool
+from afoot.serve.mcp import handles
+from afoot.serve.mcp.app.page import app_page
+from afoot.serve.shared import GatewayState
+from afoot.wire.app import (
+    APP_RESOURCE,
+    APP_URI,
+    page_contents,
+    with_app,
+    with_app_extension,
+    with_app_tools,
+)
+from afoot.wire.resources import JsonObject, Lookup
+from afoot.wire.results import Capabilities
+
+
+def shows_app(gateway: GatewayState, can: Capabilities) -> bool:
+    """Whether our app is for this client."""
+    return can.app_pages and gateway.settings.app != "off"
+
+
+def capabilities_for_client(gateway: GatewayState, can: Capabilities) -> JsonObject:
+    """The capabilities that we declare to this client."""
+    found = gateway.resource_catalog.capabilities()
+    return with_app_extension(found) if shows_app(gateway, can) else found
+
+
+def tools_with_app(gateway: GatewayState, tools: list[Tool], can: Capabilities) -> list[Tool]:
+    """The tools as this client is to see them: calls of functions, or of all tools, are shown by our app."""
+    if not shows_app(gateway, can):
+        return tools
+    is_for_all = gateway.settings.app == "all"
+    return [
+        replace(tool, definition=with_app(bytes(tool.definition)))
+        if is_for_all or tool.server == LOCAL_SERVER
+        else tool
+        for tool in tools
+    ]
+
+
+def list_tools(gateway: GatewayState, tools: list[Raw], limit_s: float, can: Capabilities) -> list[Raw]:
+    """The list for a caller with this time limit: with the gateway's own tools that it may use (H5)."""
+    tools = handles.tools_for_timeout(tools, limit_s)
+    return with_app_tools(tools) if shows_app(gateway, can) else tools
+
+
+def resources_with_app(
+    gateway: GatewayState, listed: list[JsonObject], can: Capabilities
+) -> list[JsonObject]:
+    """The resources with our app, if it is for this client; in place of one of a gateway behind this."""
+    if not shows_app(gateway, can):
+        return listed
+    return [*(one for one in listed if one.get("uri") != APP_URI), APP_RESOURCE]
+
+
+def read_app(gateway: GatewayState, lookup: Lookup) -> JsonObject | None:
+    """The page of our app, if that is what is read, by a client that shows it."""
+    is_read = lookup.method == "resources/read" and lookup.subject == APP_URI
+    return page_contents(app_page()) if is_read and shows_app(gateway, lookup.capabilities) else None
