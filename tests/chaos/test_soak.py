@@ -6,8 +6,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from tests.soak.driver import Soak, plan
-from tests.soak.figures import Figures, plateau
-from tests.soak.place import place
+from tests.soak.figures import Figures, Sampler, plateau
+from tests.soak.place import Place, place
 from tests.soak.troubles import ALL_TROUBLES
 
 SEED = 7
@@ -37,3 +37,17 @@ def test_a_figure_that_grows_is_told_from_one_that_does_not() -> None:
     assert plateau([10, 10, 90, 10, 10, 10]) == (10, 10)
     assert plateau([10, 12, 14, 16, 18, 20]) == (12, 18)
     assert Figures(1.0, 1, 70.0, 30, 6, 2).tasks == 0
+
+
+def test_memory_is_judged_once_a_gateway_has_served_many_calls(tmp_path: Path) -> None:
+    """S8: on a busy machine its memory still rises after half of its pauses; a leak rises behind that, too."""
+    sampler = Sampler(Place(tmp_path))
+    rising = [80.0, 85.0, 86.0, 87.0, 100.0, 104.0, 105.0, 106.0]
+    sampler.pauses = [
+        Figures(60.0 * n, 1, rss_mb, 40, 8, 5, calls=100 * n) for n, rss_mb in enumerate(rising)
+    ]
+    assert sampler.problems() == []
+    leaking = [Figures(60.0 * n, 2, 100.0 + 4 * n, 40, 8, 5, calls=200 * n) for n in range(20)]
+    sampler.pauses += leaking
+    [problem] = sampler.problems()
+    assert problem.startswith("gateway 2: rss_mb grew")

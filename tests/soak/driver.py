@@ -130,7 +130,7 @@ class Soak:
         if not phase.problems:
             self.judge.forget()
             self._purge()
-            phase.figures = self.sampler.pause(min(3.0, phase.load_s / 2))
+            phase.figures = self.sampler.pause(min(3.0, phase.load_s / 2), phase.acknowledged)
         phase.took_s = time.monotonic() - began
 
     def _load(self, phase: Phase, notes: Notes) -> None:
