@@ -21,14 +21,13 @@ from collections.abc import (
 )
 from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
 from threading import Lock, get_ident
 from typing import Any, Final, TypeVar, overload
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from pydantic import TypeAdapter, ValidationError
 
 from afoot.core.facts import NOTHING, Answer, Question, Result
@@ -53,21 +52,27 @@ current_context: ContextVar["Context | None"] = ContextVar("afoot_call", default
 """The context of the call that the running code belongs to, if any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The caller of a tool, as far as it is known. Its claims and scopes are not shown in its `repr`.
 
     `id` is who it is, for as long as it proves it in the same way; `name` and `version` are what its client
     says of itself, which proves nothing. After a restart of the gateway only `id` is known.
     """
 
+    # A tool that asks who calls makes one in each call: a frozen dataclass takes about 1 µs, this 0.1 µs.
     id: str = "local"
     name: str = ""
     version: str = ""
-    scopes: Set[str] = field(default=frozenset(), repr=False)
-    claims: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    scopes: Set[str] = frozenset()
+    claims: Mapping[str, Any] = {}
     surface: str = "python"
     is_owner: bool = False
+
+    def __repr__(self) -> str:
+        return (
+            f"Caller(id={self.id!r}, name={self.name!r}, version={self.version!r},"
+            f" surface={self.surface!r}, is_owner={self.is_owner})"
+        )
 
     def has_scope(self, scope: str) -> bool:
         """Whether the caller has this scope; the gateway's own user needs none."""
