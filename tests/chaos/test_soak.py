@@ -40,7 +40,7 @@ def test_a_figure_that_grows_is_told_from_one_that_does_not() -> None:
 
 
 def test_memory_is_judged_once_a_gateway_has_served_many_calls(tmp_path: Path) -> None:
-    """S8: on a busy machine its memory still rises after half of its pauses; a leak rises behind that, too."""
+    """S8: on a busy machine its memory still rises after half of its pauses; a leak goes on rising."""
     sampler = Sampler(Place(tmp_path))
     rising = [80.0, 85.0, 86.0, 87.0, 100.0, 104.0, 105.0, 106.0]
     sampler.pauses = [

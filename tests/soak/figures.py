@@ -1,8 +1,8 @@
 """`Sampler`: what the gateway's process holds, once a second and in idle pauses, and whether that grows.
 
-A figure is judged by the idle pauses of one gateway: the first fifth of them is its warm-up, and so are those
-before it has served a number of calls; of the rest, the median of the second half may be a tenth and a little above
-the median of the first half. So neither a busy machine nor one odd pause fails a soak, and a leak that grows with
+A figure is judged by the idle pauses of one gateway. The first fifth of them is its warm-up, and so are those
+before its thousandth call. Of the rest, the median of the second half may be a tenth and a little above the
+median of the first half. So neither a busy machine nor one odd pause fails a soak, and a leak that grows with
 every phase does.
 """
 
@@ -19,8 +19,8 @@ from tests.soak.place import Place
 
 PERIOD_S: Final = 1.0
 WARM_UP: Final = 0.2
-# The memory of a gateway rises with the calls that it has served until it is level: 76 MB at first, 105 after a
-# thousand calls, 111 after two thousand and after three. On a busy machine a thousand calls take many pauses.
+# The memory of a gateway rises with the calls that it has served until it is level: 76 MB at first, 105 after
+# a thousand calls, 111 after two and after three thousand. On a busy machine that takes many pauses.
 WARM_UP_CALLS: Final = 1000
 GROWTH: Final = 1.1
 FEWEST_PAUSES: Final = 6  # of one gateway, after its warm-up; fewer say nothing of growth
@@ -120,7 +120,7 @@ class Sampler:
         return held
 
     def _calls_of(self, life: int, calls: int) -> int:
-        """All calls that this gateway has served; those of the phase in which it began were another's, too."""
+        """All calls that this gateway has served. The phase in which it began does not count: two served it."""
         if not self.pauses:
             return calls
         last = self.pauses[-1]
