@@ -120,7 +120,7 @@ class Sampler:
         return held
 
     def _calls_of(self, life: int, calls: int) -> int:
-        """All calls that this gateway has served. The phase in which it began does not count: two served it."""
+        """All calls that this gateway has served; the phase in which it began does not count."""
         if not self.pauses:
             return calls
         last = self.pauses[-1]
