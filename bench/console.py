@@ -32,11 +32,14 @@ LIMIT_S = 120.0
 # Marks the instant at which this many rows are in the page and have been painted.
 MARKED = """
 new MutationObserver((_, watch) => {
-  if (document.querySelectorAll("table.calls tbody tr").length < %d) return;
+  if (document.querySelectorAll(".call-row-ended").length < %d) return;
   watch.disconnect();
   requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("rows")));
 }).observe(document, { childList: true, subtree: true });
 """
+# The lanes of the history: how many calls they have, and how long the last drawing took, from data to canvas.
+DRAWN = "performance.getEntriesByName('lanes drawn')"
+SPANS = "import('/console/lib/api.js').then(({ get }) => get('/api/history')).then((all) => all.spans.length)"
 # Requests every frame, so that an idle page has as many frames as a busy one.
 AWAKE = "globalThis.awake ??= (function awake() { requestAnimationFrame(awake); return true; })()"
 
@@ -87,9 +90,12 @@ def opening(console: Console, calls: int) -> Iterator[Line]:
     with tracing(page) as found:
         page.navigate(f"{console.api.url}/history")
         page.until("performance.getEntriesByName('rows').length", LIMIT_S)
+    took = page.until(f"{DRAWN}.at(-1)?.duration", LIMIT_S)
+    spans = page.evaluate(SPANS)
     page.close()
     yield Line(f"{calls:,} calls kept: first contentful paint", since(found[0], "firstContentfulPaint"), 1000)
     yield Line(f"{calls:,} calls kept: first {ROWS} rows", since(found[0], "rows"), 1000)
+    yield Line(f"{spans:,} calls of an hour: drawn as lanes", took, 100)
 
 
 def since(trace: Trace, what: str) -> float:

@@ -194,11 +194,21 @@ type ToolView = {
   annotations: Record<string, any>;
   limits: Record<string, number | null>;
   concurrency: number;
+  queue: number;
   approval: string;
   own: string; // its name at its server
   safe: boolean;
   isolation?: Record<string, number>;
   stats?: Stats;
+  recent?: RecentRuns; // only in the list, if it is asked for
+};
+
+type RecentRuns = {
+  runs: number;
+  failures: number;
+  p50_s: number | null;
+  p95_s: number | null;
+  last: number | null; // when the newest was opened
 };
 
 type Bin = [from: number, to: number, count: number];

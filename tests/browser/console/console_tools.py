@@ -107,3 +107,18 @@ async def survey(width: int, depth: int, leaf_s: float = 20.0, ctx: Context | No
     below = {"width": width, "depth": depth - 1, "leaf_s": leaf_s}
     await asyncio.gather(*(ctx.call("survey", below) for _ in range(width)))
     return "all of it"
+
+
+@afoot.resource("note://{number}")
+async def note(number: int, ctx: Context) -> str:
+    """A note, which is looked for line by line."""
+    for line in range(10):
+        ctx.report(line, 10, f"line {line}")
+        await asyncio.sleep(0.1)
+    return f"note {number}"
+
+
+@afoot.prompt
+def greet(name: str, tone: str = "kindly") -> str:
+    """Greet somebody."""
+    return f"Greet {name} {tone}."

@@ -16,8 +16,8 @@ from tests.e2e.raw_client import Http, call, modern
 OWN = Path(__file__).parent / "ending_tools.py"
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 SUMMARY = "document.querySelector('.call-columns')?.parentElement.innerText.toLowerCase()"
-LINE = """[...document.querySelectorAll('.calls tbody tr')]
-  .find((one) => one.innerHTML.includes('ID'))?.innerText.replaceAll('\\n', ' ')"""
+ROW = "document.querySelector('[data-call=\"ID\"]')"
+LINE = f"{ROW} && {ROW}.querySelector('.state-icon').ariaLabel + ' ' + {ROW}.innerText.replaceAll('\\n', ' ')"
 # What the history says of an end, and what the call itself says beside it.
 ENDS = {
     "turn_for_ever": (
@@ -150,9 +150,7 @@ def test_a_callers_quota_says_how_many_of_how_many_and_when_it_is_free_again(
     config = "[quota.local]\ncalls = 2\nper_s = 600\ncpu_s = 30\nconcurrent = 5\n"
     with ending(tmp_path, plain, config) as console:
         page = console.open("/servers")
-        line = (
-            "[...document.querySelectorAll('.status-item')].find((one) => one.innerText.startsWith('local'))"
-        )
+        line = "document.querySelector('[data-place=local]')"
         for used in (1, 2, 3):
             with Http(console.gateway.url) as http:
                 http.ask(call("wander", {"steps": 0}, capabilities={}))
@@ -160,8 +158,8 @@ def test_a_callers_quota_says_how_many_of_how_many_and_when_it_is_free_again(
             assert ("at its quota" in told) is (used > 1)
         told = page.until(f"{line}.innerText.includes('refused') && {line}.innerText")
         for words in (
-            "in 10 min",
-            "0 ms of 30 s of processor time",
+            "in 10:00",
+            "0.0 s of 0:30 of processor time",
             "0 of 5 at once",
             "free again",
             "1 call refused",

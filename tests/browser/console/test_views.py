@@ -1,4 +1,4 @@
-"""The console's history, tools, servers and tabs in a real browser, on a real gateway (V1)."""
+"""The console's tools, servers, tabs, resources and prompts in a real browser, on a real gateway (V1)."""
 
 import json
 import sys
@@ -10,24 +10,28 @@ import pytest
 
 from tests.browser.chain import attaching
 from tests.browser.chromium import Chromium
-from tests.browser.console.console_client import Console, attended
+from tests.browser.console.console_client import Console, attended, size
 from tests.browser.page import Page
 from tests.browser.site import Site
 from tests.e2e.gateway import until
 
 TINY = Path(__file__).parents[2] / "cli" / "small_server.py"
-ROWS = "[...document.querySelectorAll('.calls tbody tr')]"
-IDS = f"{ROWS}.map((row) => row.querySelector('a').pathname.slice(7))"
+FIRST_RUN = "document.querySelector('.call-row-ended')?.dataset.call"
+
+
+def place(name: str) -> str:
+    """The row of a server, tab or caller with this text in it, as an expression."""
+    rows = "[...document.querySelectorAll('[data-place]')]"
+    return f"{rows}.find((one) => one.innerText.includes({json.dumps(name)}))"
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, plain_browser: Chromium) -> Iterator[Console]:
     """One gateway for these tests, with some history."""
     with attended(tmp_path_factory.mktemp("views"), plain_browser) as one:
-        for number in range(120):
-            one.api.start("export_pages", n=1, step_s=0.002 * (number % 7))
-        for call in (one.api.start("break_off"), one.api.start("speak_oddly", sleep_s=0.01)):
-            one.api.ended(call)
+        for number in range(8):
+            one.api.ended(one.api.start("export_pages", n=1, step_s=0.01 * number))
+        one.api.ended(one.api.start("break_off"))
         yield one
 
 
@@ -46,16 +50,6 @@ def _live(console: Console) -> list[Any]:
     return calls
 
 
-def visit(console: Console, path: str) -> Page:
-    """A view in a console that is connected already: it is fetched once, so what is shown will not move.
-
-    A page that is opened at this address fetches it twice, the second time after the snapshot.
-    """
-    page = console.open("/tabs")
-    page.evaluate(f"import('/console/lib/router.js').then((router) => router.navigate({json.dumps(path)}))")
-    return page
-
-
 def write(page: Page, field: str, text: str) -> None:
     """Write into a field as a person does."""
     page.evaluate(f"document.querySelector({json.dumps(field)}).select()")
@@ -69,107 +63,19 @@ def press(page: Page, key: str) -> None:
         page.call("Input.dispatchKeyEvent", type=kind, key=key, **text)
 
 
-def choose(page: Page, label: str, value: str) -> None:
-    """Choose from a list."""
+def fill(page: Page, label: str, text: str) -> None:
+    """Write into the field with this label."""
+    labels = "[...document.querySelectorAll('label')]"
+    page.evaluate(f"{labels}.find((one) => one.innerText.startsWith('{label}')).control.focus()")
+    page.call("Input.insertText", text=text)
+
+
+def click(page: Page, words: str, inside: str = "main") -> None:
+    """Press the button with these words."""
     page.evaluate(
-        f"""(() => {{
-          const list = document.querySelector('select[aria-label="{label}"]');
-          list.value = {json.dumps(value)};
-          list.dispatchEvent(new Event('change', {{ bubbles: true }}));
-        }})()"""
+        f"[...document.querySelector('{inside}').querySelectorAll('button, a')]"
+        f".find((one) => one.innerText.trim() === {json.dumps(words)}).click()"
     )
-
-
-def test_history_is_read_a_page_at_a_time(console: Console) -> None:
-    """V1: a hundred calls, then those before them: none twice, none left out; the page is in the address."""
-    known = [one["id"] for one in console.api.get("/api/calls?limit=500").body["calls"]]
-    page = console.open("/history")
-    page.until(f"{ROWS}.length >= 100")
-    first = page.evaluate(IDS)
-    page.evaluate(
-        "[...document.querySelectorAll('.button')].find((one) => one.innerText === 'Older').click()"
-    )
-    page.until(
-        f"location.search.startsWith('?before=') && ![undefined, {json.dumps(first[0])}].includes({IDS}[0])"
-    )
-    second = page.evaluate(IDS)
-    assert first + second == known
-    assert page.evaluate("document.activeElement.id") == "heading"
-    page.reload()
-    page.until(f"JSON.stringify({IDS}) === {json.dumps(json.dumps(second, separators=(',', ':')))}")
-    page.evaluate(
-        "[...document.querySelectorAll('.button')].find((one) => one.innerText === 'Newest').click()"
-    )
-    page.until(f"{IDS}[0] === {json.dumps(first[0])} && location.search === ''")
-    assert page.evaluate("odd") == []
-
-
-def test_history_is_searched_and_filtered_and_the_address_says_how(console: Console) -> None:
-    """V1: the gateway searches; a filter survives a reload; nothing found says what to do."""
-    page = console.open("/history")
-    page.until(f"{ROWS}.length >= 100")
-    write(page, "input[type=search]", "went away")
-    page.until(f"location.search === '?q=went+away' && {ROWS}.length === 1")
-    assert "break_off" in page.evaluate(f"{ROWS}[0].innerText")
-    assert page.evaluate("document.activeElement.type") == "search"
-    choose(page, "How it ended", "ok")
-    page.until("location.search === '?q=went+away&outcome=ok'")
-    page.until("document.querySelector('.empty').innerText.includes('No call fits')")
-    page.reload()
-    page.until("document.querySelector('.empty')?.innerText.includes('No call fits')")
-    assert page.evaluate("document.querySelector('input[type=search]').value") == "went away"
-    page.evaluate("document.querySelector('.empty a').click()")
-    page.until(f"{ROWS}.length >= 100 && location.search === ''")
-    page.until("document.querySelector('select option[value=speak_oddly]') !== null")
-    choose(page, "Tool", "speak_oddly")
-    page.until(f"location.search === '?tool=speak_oddly' && {ROWS}.length === 1")
-    assert "<img src=x onerror" in page.evaluate(f"{ROWS}[0].innerText")
-    assert page.evaluate("document.querySelectorAll('main img').length") == 0
-    assert page.evaluate("odd") == []
-
-
-def test_a_call_that_lives_moves_on_in_the_history(console: Console, tmp_path: Path) -> None:
-    """V1: its newest values, then its end, in the line it has; what came later waits behind a button."""
-    call = console.api.start("export_half", gate=str(tmp_path / "gate"))
-    page = visit(console, "/history?state=live")
-    row = f"{ROWS}.find((row) => row.innerHTML.includes('{call}'))"
-    page.until(f"/[1-9]\\d* of 20, page/.test({row}?.innerText)")
-    later = console.api.start("wait_for_index")
-    page.until("document.querySelector('.newer')?.innerText === '1 newer call: show'")
-    assert page.evaluate(f"{ROWS}.length") == 1
-    (tmp_path / "gate").touch()
-    page.until(f"{row}.dataset.kind === 'ok' && {row}.innerText.includes('done')")
-    page.evaluate("document.querySelector('.newer').click()")
-    page.until(f"JSON.stringify({IDS}) === '[\"{later}\"]'")
-
-
-def test_calls_that_came_since_are_counted_by_tool_and_server_too(console: Console) -> None:
-    """V1: those that fit, also below others; nothing moves before somebody wants to see them."""
-    server = console.api.get("/api/tools/survey").body["server"]
-    page = visit(console, f"/history?tool=survey&server={server}")
-    # The tools are fetched after the calls.
-    page.until("document.querySelector('select option[value=export_pages]') !== null")
-    before = page.evaluate(f"{ROWS}.length")
-    console.api.start("wait_for_index")
-    console.api.start("survey", width=2, depth=1)
-    page.until("document.querySelector('.newer')?.innerText === '3 newer calls: show'")
-    assert page.evaluate(f"{ROWS}.length") == before
-    page.evaluate("document.querySelector('.newer').click()")
-    page.until(f"{ROWS}.length === {before + 3} && document.querySelector('.newer').hidden")
-    assert all("survey" in one for one in page.evaluate(f"{ROWS}.map((row) => row.innerText)"))
-
-
-def test_the_history_is_walked_by_keyboard(console: Console) -> None:
-    """V1: arrows go from line to line, Enter opens the call."""
-    page = console.open("/history")
-    page.until(f"{ROWS}.length >= 100")
-    page.evaluate(f"{ROWS}[0].querySelector('a').focus()")
-    for key in ("ArrowDown", "ArrowDown", "ArrowUp"):
-        press(page, key)
-    second = page.evaluate(IDS)[1]
-    assert page.evaluate("document.activeElement.pathname") == f"/calls/{second}"
-    press(page, "Enter")
-    page.until(f"location.pathname === '/calls/{second}'")
 
 
 def test_a_tool_is_run_from_a_form_of_its_schema(console: Console) -> None:
@@ -191,53 +97,121 @@ def test_a_tool_is_run_from_a_form_of_its_schema(console: Console) -> None:
     assert page.evaluate("odd") == []
 
 
+def test_the_list_of_tools_says_how_their_runs_went(console: Console) -> None:
+    """V1, P9, A1: runs, failures that lead to their calls, durations, and which ask first."""
+    page = console.open("/tools")
+    size(page, 1280, 800)
+    row = "[...document.querySelectorAll('.tool-columns')].find((one) => one.innerText.startsWith('%s'))"
+    page.until(f"/\\d/.test({row % 'export_pages'}?.innerText)")
+    assert page.evaluate(f"{row % 'export_pages'}.innerText").count(" s") >= 2, "p50 and p95"
+    assert "asks first" in page.evaluate(f"{row % 'delete_backups'}.innerText")
+    page.evaluate(f"{row % 'break_off'}.querySelector('.t-bad').click()")
+    page.until(
+        "location.pathname === '/history' && document.querySelectorAll('.call-row-ended').length === 1"
+    )
+    page.evaluate("history.back()")
+    page.until("location.pathname === '/tools' && document.querySelectorAll('.tool-columns').length > 3")
+    page.evaluate("document.querySelectorAll('.toolbar .chip')[1].click()")
+    asking = (
+        "[...document.querySelectorAll('li.tool-columns')].map((one) => one.innerText.includes('asks first'))"
+    )
+    page.until(f"location.search === '?show=asks' && {asking}.length && {asking}.every(Boolean)")
+    assert page.evaluate("odd") == []
+
+
 def test_a_tool_tells_how_long_it_takes_and_what_a_model_sees(console: Console) -> None:
     """V1, P9: p50 and p95 with a plot that says itself in words; a draft stays while runs are counted."""
     page = console.open("/tools/export_pages")
-    page.until("document.querySelector('.figures')?.innerText.includes('p95')")
-    label = page.evaluate("document.querySelector('.chart svg').getAttribute('aria-label')")
+    page.until("document.querySelector('.figure-row')?.innerText.includes('p95')")
+    label = page.evaluate("document.querySelector('svg.bars').getAttribute('aria-label')")
     assert label.startswith("How long the runs took: ") and " took " in label
+    assert "of silence or" in page.evaluate("document.querySelector('.page-facts').innerText")
     page.evaluate("document.querySelector('main summary').click()")
     page.until("document.querySelector('main details').innerText.includes('inputSchema')")
     write(page, "form .field input", "77")
-    last = f"{IDS}[0]"
+    page.until(FIRST_RUN)
     call = console.api.start("export_pages", n=1, step_s=0.01)
-    page.until(f"{last} === '{call}'")
+    page.until(f"{FIRST_RUN} === '{call}'")
     assert page.evaluate("document.querySelector('form .field input').value") == "77"
     assert page.evaluate("document.activeElement.value") == "77"
+
+
+def test_a_tool_is_allowed_without_asking_until_that_is_revoked(console: Console) -> None:
+    """V1, A4: for a time that is chosen; the entry stands with the tool."""
+    page = console.open("/tools/delete_backups")
+    page.until("document.querySelector('.page-facts')?.innerText.includes('Asks before it runs')")
+    click(page, "Allow without asking…")
+    page.until("document.querySelector('.page-facts select') !== null")
+    click(page, "Allow")
+    entry = "document.querySelector('[aria-label=\"Allowed without asking\"]').innerText"
+    page.until(f"{entry}.includes('Allowed always')")
+    [allowed] = console.api.get("/api/allow").body["allowed"]
+    assert allowed["until"] is not None and allowed["scope"] == "tool"
+    click(page, "Revoke")
+    page.until(f"{entry} === ''")
+    assert console.api.get("/api/allow").body["allowed"] == []
 
 
 def test_callers_are_shown_with_what_they_have_running(console: Console) -> None:
     """G2, V1: below the servers, as long as they have calls."""
     call = console.api.start("wait_for_index")
     page = console.open("/servers")
-    line = (
-        "[...document.querySelectorAll('.status-item')].find((one) => one.innerText.startsWith('operator'))"
-    )
-    assert "1 call" in page.until(f"{line}?.innerText")
+    assert "1 call" in page.until(f"{place('operator')}?.innerText")
     assert console.api.post(f"/api/calls/{call}/cancel", {}).status == 202
-    page.until(f"!{line}")
+    page.until(f"!{place('operator')}")
 
 
-def test_servers_show_how_they_are_and_are_reloaded(console: Console) -> None:
-    """V1, U1: state, error, era and logs; a reload is a new connection."""
-    good = {"name": "a/b c", "command": sys.executable, "args": [str(TINY), "x", "tiny_tool"]}
-    assert console.api.post("/api/servers", good).status == 201
+def test_servers_show_how_they_are_and_are_reloaded_and_removed(console: Console) -> None:
+    """V1, U1: added by a command; state, error, era and logs; a reload is a new connection."""
+    page = console.open("/servers?add=1")
+    page.until("document.querySelector('form [name=target]') !== null")
+    fill(page, "Name", "a/b c")
+    fill(page, "Address or command", f"{sys.executable} {TINY} x tiny_tool")
+    press(page, "Enter")
     console.api.post("/api/servers", {"name": "broken", "command": "/nowhere/at-all"})
-    page = console.open("/servers")
-    card = "[...document.querySelectorAll('.status-item')].find((one) => one.innerText.includes('a/b c'))"
-    told = page.until(f"{card}?.innerText.includes('ready') && {card}.innerText")
-    assert "1 tool" in told and "speaks 20" in told
-    bad = "[...document.querySelectorAll('.status-item')].find((one) => one.innerText.includes('broken'))"
-    assert "was not found" in page.until(f"{bad}.innerText.includes('failed') && {bad}.innerText")
-    page.evaluate(f"{card}.querySelectorAll('button')[0].click()")
-    page.until(f"{card}.querySelector('pre')?.innerText.includes('tiny offers tiny_tool')")
+    row, bad = place("a/b c"), place("broken")
+    told = page.until(f"{row}?.innerText.includes('ready') && {row}.innerText")
+    assert "1 tool" in told and "speaks 20" in told and "up " in told
+    assert "was not found" in page.until(f"{bad}?.innerText.includes('failed') && {bad}.innerText")
+    page.evaluate(f"[...{row}.querySelectorAll('button')].find((one) => one.innerText === 'Logs').click()")
+    page.until(f"{row}.querySelector('pre')?.innerText.includes('tiny offers tiny_tool')")
     assert page.evaluate("new URLSearchParams(location.search).get('logs')") == "a/b c"
     pid = console.api.get("/api/servers/a%2Fb%20c").body["pid"]
-    page.evaluate(f"{card}.querySelectorAll('button')[1].click()")
+    page.evaluate(f"[...{row}.querySelectorAll('button')].find((one) => one.innerText === 'Reload').click()")
     until(lambda: console.api.get("/api/servers/a%2Fb%20c").body["pid"] not in (pid, None), "a new process")
     again = console.api.get("/api/servers/a%2Fb%20c").body["pid"]
-    page.until(f"{card}.innerText.includes('pid {again}')")
+    page.until(f"{row}.innerText.includes('pid {again}')")
+    page.evaluate(f"[...{bad}.querySelectorAll('button')].find((one) => one.innerText === 'Remove').click()")
+    page.until(f"!{bad}")
+    assert page.evaluate("odd") == []
+
+
+def test_a_resource_is_read_with_its_progress(console: Console) -> None:
+    """V1, F3: the variables of a template are a form; the read is a call that is followed to its contents."""
+    page = console.open("/resources")
+    page.until("document.querySelector('li.offer-columns a') !== null")
+    page.evaluate("document.querySelector('li.offer-columns a').click()")
+    page.until(
+        "location.search.startsWith('?open=note') && document.querySelector('.offer-pane form') !== null"
+    )
+    fill(page, "number", "7")
+    click(page, "Read")
+    page.until("/running[^]*[1-9]0 %[^]*line [1-9]/.test(document.querySelector('.lookup').innerText)")
+    page.until("document.querySelector('.lookup').innerText.includes('note 7')")
+    call = page.evaluate("document.querySelector('.lookup a').pathname.slice(7)")
+    assert console.api.call(call)["arguments"] == {"uri": "note://7"}
+    assert page.evaluate("odd") == []
+
+
+def test_a_prompt_is_filled_in(console: Console) -> None:
+    """V1, F3: what is needed is said at its field; the answer has the messages."""
+    page = console.open("/prompts?open=greet")
+    page.until("document.querySelector('.offer-pane form') !== null")
+    click(page, "Fill in")
+    page.until("document.querySelector('.offer-pane [aria-invalid=true]') !== null")
+    fill(page, "name", "Ann")
+    click(page, "Fill in")
+    page.until("document.querySelector('.messages')?.innerText.includes('Greet Ann kindly.')")
     assert page.evaluate("odd") == []
 
 
@@ -255,8 +229,7 @@ def test_tabs_are_shown_with_why_they_cannot_run_and_are_reloaded(
         bench = chain.open()
         bench.tool("greet")
         page = Console(chain.gateway, native).open("/tabs")
-        rows = "[...document.querySelectorAll('.status-item')]"
-        row = f"{rows}.find((one) => one.innerText.includes('bench.html'))"
+        row = place("bench.html")
         assert " tools" in page.until(f"{row}?.innerText.includes('ready') && {row}.innerText")
         whole = page.evaluate("document.querySelector('main').innerText")
         assert "connected" in whole and "(cdp)" in whole

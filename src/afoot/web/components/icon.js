@@ -52,6 +52,7 @@ const ICONS = {
   server: [path("M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.01M5 11h.01")],
   system: [["circle", { cx: 8, cy: 8, r: 5.6 }], path("M8 2.4a5.6 5.6 0 0 1 0 11.2z", { class: "solid" })],
   tab: [path("M2 4.2h12v9H2zM2 6.8h12M4 4.2V2.8h4v1.4")],
+  up: [path("M4.5 9.8 8 6.3l3.5 3.5")],
   tool: [
     path(
       "M13.6 4.6a3.3 3.3 0 0 1-4.4 4L5 12.8a1.3 1.3 0 0 1-1.9-1.9l4.3-4.2a3.3 3.3 0 0 1 4-4.4L9.5 4.2l.4 1.9 1.9.4z",

@@ -1,7 +1,6 @@
 // Parts that several views share: status badge, progress bar, empty message, search field.
 
 import { h, svg } from "../lib/dom.js";
-import { navigate, withQuery, route } from "../lib/router.js";
 import { formatProgress, joinNonEmpty, progressFraction, safeText } from "../lib/format.js";
 
 /** The label and the shape of each status; shapes are drawn in a square of 16. */
@@ -45,14 +44,6 @@ export function statusBadge(kind, word = () => statusLabel(kind())) {
  */
 export const emptyMessage = (known, list, words) =>
   h("p.empty", { shown: () => !list().length }, () => (known() ? h("span", ...words()) : "Looking …"));
-
-/** A search field whose text is in the URL. @param {string} hint */
-export function searchField(hint) {
-  const oninput = (/** @type {any} */ { target }) =>
-    navigate(withQuery({ q: target.value, before: null }), { replace: true });
-  const about = { type: "search", "aria-label": hint, placeholder: hint, "aria-keyshortcuts": "/" };
-  return h("input", { ...about, ".value": () => route().query.q ?? "", oninput });
-}
 
 /**
  * A progress bar; it pulses while the progress is unknown.

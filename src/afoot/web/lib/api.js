@@ -39,6 +39,10 @@ export const get = (path) => request("GET", path);
  */
 export const post = (path, body = {}) => request("POST", path, { body, headers: { prefer: "respond-async" } });
 
+/** The body of a response as a file, however long it takes. @param {string} path */
+export const getBlob = async (path) =>
+  (await send("GET", path, {})).blob().catch((error) => Promise.reject(networkError(error)));
+
 /** @param {string} path @param {RequestOptions} [options] @returns {Promise<any>} */
 export const del = (path, options) => request("DELETE", path, options);
 

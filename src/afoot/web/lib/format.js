@@ -134,3 +134,25 @@ export function formatTime(at) {
   const isToday = day.toDateString() === new Date().toDateString();
   return isToday ? day.toLocaleTimeString() : day.toLocaleString();
 }
+
+/** The day of an instant: Nov 18. @param {number} at */
+export const formatDay = (at) => new Date(at * 1000).toLocaleDateString("en", { month: "short", day: "numeric" });
+
+/** An instant for a selected time: seconds only where the time is short, the day only where it is long. @param {number} at @param {number} length_s */
+export function formatMinute(at, length_s) {
+  if (length_s < 300) return formatClock(at);
+  return length_s < 86_400 ? formatClock(at).slice(0, 5) : `${formatDay(at)} ${formatClock(at).slice(0, 5)}`;
+}
+
+/** A time on an axis whose times are so many seconds apart. @param {number} at @param {number} step_s */
+export function formatAxisTime(at, step_s) {
+  if (step_s >= 86_400) return formatDay(at);
+  return step_s < 60 ? formatClock(at) : formatClock(at).slice(0, 5);
+}
+
+/** How long ago something was: just now, 5 min ago, 3 h ago, 2 days ago. @param {number} seconds */
+export function formatAgo(seconds) {
+  if (seconds < 60) return "just now";
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+  return seconds < 129_600 ? `${Math.round(seconds / 3600)} h ago` : `${Math.round(seconds / 86_400)} days ago`;
+}

@@ -12,10 +12,10 @@ import { now } from "./time.js";
  * The newest response of a path. It stays while the next one is being fetched or cannot be had. It is fetched again when
  * a signal that `path` reads changes, after a snapshot, on `refetch`, and every `everyS` seconds.
  * @param {() => string} path
- * @param {{everyS?: number}} [how]
+ * @param {{everyS?: number, first?: any}} [how] `first`: the value until the first response
  */
-export function resource(path, { everyS = 0 } = {}) {
-  const value = signal(/** @type {any} */ (null));
+export function resource(path, { everyS = 0, first = null } = {}) {
+  const value = signal(/** @type {any} */ (first));
   const problem = signal("");
   let currentPath = "";
   let fetchedAt = now.peek();

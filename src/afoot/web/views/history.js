@@ -1,111 +1,280 @@
-// The view of all calls, a page at a time, filtered by the gateway.
+// The view of all calls that have ended: a time as lanes, and its calls as rows, which the gateway filters and sorts.
 
+import { emptyMessage, loadingRows } from "../components/empty.js";
+import { callRows } from "../components/history/call_rows.js";
+import { exportButton } from "../components/history/export_button.js";
+import { laneChart, selectionWords } from "../components/history/lane_chart.js";
+import { timeRange } from "../components/history/time_range.js";
+import { icon } from "../components/icon.js";
+import { searchField } from "../components/lists/search_field.js";
 import { each, h } from "../lib/dom.js";
-import { resource, errorMessage } from "../lib/resource.js";
-import { emptyMessage, searchField, statusLabel } from "../components/status.js";
-import { plural, safeText } from "../lib/format.js";
-import { navigate, withQuery, route } from "../lib/router.js";
-import { callTable } from "../components/call_table.js";
-import { computed } from "../lib/signal.js";
+import { formatCount, plural, safeText } from "../lib/format.js";
+import { callPages } from "../lib/history/call_pages.js";
+import { spanOf } from "../lib/history/lanes.js";
+import * as range from "../lib/history/range.js";
+import { keepVisit, keptVisit, restoreScroll } from "../lib/history/visit.js";
+import { errorMessage, resource } from "../lib/resource.js";
+import { navigate, route, withQuery } from "../lib/router.js";
+import { computed, effect, onCleanup, signal } from "../lib/signal.js";
 import { store } from "../lib/store.js";
+import { preciseNow } from "../lib/time.js";
+
+/** @typedef {import("../lib/history/lanes.js").HistorySummary} HistorySummary */
+/** @typedef {import("../lib/history/lanes.js").Span} Span */
+/** @typedef {import("../lib/history/range.js").TimeRange} TimeRange */
+/** @typedef {Record<string, string>} Query */
+/** @typedef {ReturnType<typeof historyState>} HistoryState */
 
 export const title = "History";
 
-const PAGE = "100";
-const FILTERS = ["q", "tool", "server", "state", "outcome"];
-const LIVE_STATES = ["live", "waiting", "running", "queued", "cancelling"];
-const OUTCOMES = ["ok", "failed", "timed_out", "cancelled", "refused", "lost", "uncertain"];
+const PARTS = 120; // of the time, whose number of calls at once is drawn
+const CHIP_WORDS = { failed: "Failed", asked: "Asked", slower: "Slower than usual" };
+const COLUMNS = [
+  ["", ""],
+  ["tool", "Tool"],
+  ["", "Result"],
+  ["", "Sub-calls"],
+  ["caller", "Caller"],
+  ["opened", "Started"],
+  ["duration", "Duration"],
+  ["", ""],
+];
 
 /** @returns {HTMLElement} */
 export function view() {
-  const asked = () => Object.entries(route().query).filter(([name]) => [...FILTERS, "before"].includes(name));
-  const { value, problem, refetch } = resource(
-    () => `/api/calls?${new URLSearchParams([["limit", PAGE], ...asked()])}`,
-  );
-  const calls = () => /** @type {CallView[]} */ (value()?.calls ?? []);
-  const isFiltered = () => FILTERS.some((name) => route().query[name]);
+  const state = historyState();
+  const { query, time, summary, list } = state;
+  const isKnown = () => list.counts() || list.problem();
+  const more = h("div.load-more", { "aria-hidden": "true" });
+  watchEnd(more, list);
   return h(
-    "section",
-    filters(value, isFiltered, refetch),
-    errorMessage(problem),
-    newerButton(calls, refetch),
-    emptyMessage(value, calls, () => (isFiltered() ? noMatch() : noCalls())),
-    callTable(calls, "Calls, the newest first"),
-    pageLinks(() => value()?.next),
+    "section.history",
+    toolbar(state),
+    errorMessage(summary.problem),
+    () => (summary.value() ? laneSection(state) : null),
+    countBar(state),
+    errorMessage(list.problem),
+    callRows(list.rows, {
+      label: "Calls",
+      fold: list.fold,
+      isUnfolded: (id) => list.unfolded().has(id),
+      spanOf: (id) => state.spans().get(id),
+      head: tableHead(query),
+    }),
+    loadingRows(isKnown, 12),
+    emptyMessage(list.counts, list.calls, () => nothingFound(query(), time())),
+    more,
   );
 }
 
-/** @param {() => any} page @param {() => boolean} isFiltered @param {() => void} refetch */
-function filters(page, isFiltered, refetch) {
-  const tools = resource(() => (page() ? "/api/tools" : "")).value; // the calls are fetched first
-  const known = (/** @type {"tool" | "server"} */ key, /** @type {"name" | "server"} */ offered) => () => {
-    const names = (tools()?.tools ?? []).map((/** @type {ToolView} */ one) => one[offered]);
-    const called = (page()?.calls ?? []).map((/** @type {CallView} */ one) => one[key]);
-    return [...new Set([...names, ...called, route().query[key]])].filter(Boolean).sort();
+/** The time, the summary and the list of the view; kept for when the person comes back. */
+function historyState() {
+  const kept = keptVisit();
+  const query = signal(route.peek().query);
+  const end = signal(/** @type {number} */ (kept?.state.end ?? preciseNow()));
+  const newer = signal(0);
+  const time = computed(() => range.historyTime(query(), end()));
+  const refresh = () => {
+    end.set(preciseNow());
+    newer.set(0);
   };
-  const onsubmit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    void refetch();
-  };
-  return h(
-    "form.row.filters",
-    { role: "search", onsubmit },
-    searchField("Search ids, tools, messages, arguments"),
-    filterSelect("tool", "Tool", "every tool", known("tool", "name")),
-    filterSelect("server", "Server", "every server", known("server", "server")),
-    filterSelect("state", "State now", "every state", () => LIVE_STATES),
-    filterSelect("outcome", "How it ended", "every outcome", () => OUTCOMES),
-    h("a", { href: "/history", shown: isFiltered }, "Clear"),
-  );
-}
-
-/** @param {string} key @param {string} label @param {string} all @param {() => string[]} values */
-function filterSelect(key, label, all, values) {
-  const other = { state: "outcome", outcome: "state" }[key]; // a call has a live state or an outcome
-  const onchange = (/** @type {any} */ { target }) =>
-    navigate(withQuery({ before: null, ...(other && { [other]: null }), [key]: target.value }));
-  const option = (/** @type {string} */ value) => {
-    const words = value === "" ? all : value === "live" ? "all that live" : statusLabel(value);
-    return h("option", { value, ".selected": () => (route().query[key] ?? "") === value }, safeText(words, 80));
-  };
-  const options = () => ["", ...values()];
-  return h("select", { "aria-label": label, onchange }, each(options, String, option));
-}
-
-/**
- * A button for newer calls, because the list does not move by itself.
- * @param {() => CallView[]} calls
- * @param {() => void} refetch
- */
-function newerButton(calls, refetch) {
-  const count = computed(() => {
-    const { state = "live", q, tool, server, outcome, before } = route().query;
-    if (state !== "live" || q || outcome || before) return 0; // unknown whether a new call matches
-    const newest = calls()[0]?.opened ?? 0;
-    const shown = new Set(calls().map((one) => one.id));
-    const fits = (/** @type {Call} */ one) =>
-      one.opened >= newest &&
-      !shown.has(one.id) &&
-      one.tool === (tool ?? one.tool) &&
-      one.server === (server ?? one.server);
-    return store.roots().flatMap(withChildren).filter(fits).length;
+  effect(() => {
+    const { view, query: asked } = route();
+    if (view !== "history") return; // another view is being loaded
+    if (timeAndFilters(asked) !== timeAndFilters(query.peek())) refresh();
+    query.set(asked);
   });
-  return h("button.newer", { shown: count, onclick: refetch }, () => `${plural(count(), "newer call")}: show`);
+  const summary = resource(() => range.summaryPath(query(), time(), PARTS), { first: kept?.state.summary });
+  const list = callPages((skip, limit) => range.pagePath(query(), time(), skip, limit), kept?.state.list);
+  const spans = computed(() => new Map(told(summary.value()).map((one) => [one[0], spanOf(one)])));
+  const live = signal(/** @type {Call[]} */ ([]));
+  effect(() => {
+    summary.value();
+    live.set(time().name && !query().q && !query().show ? liveCalls(query()) : []);
+  });
+  onCleanup(store.listen((kind, { call }) => kind === "finished" && fits(call.peek(), query.peek()) && newer.set(newer.peek() + 1))); // prettier-ignore
+  keepVisit("history", () => ({ end: end.peek(), summary: summary.value.peek(), list: list.keep() }));
+  if (kept) restoreScroll(kept.scroll);
+  return { query, time, end, newer, refresh, summary, list, spans, live };
 }
+
+/** @param {HistorySummary | null} summary */
+const told = (summary) => summary?.spans ?? [];
+
+/** What an address asks for, without the selection and the order. @param {Query} query */
+const timeAndFilters = (query) => JSON.stringify({ ...query, from: null, to: null, sort: null });
+
+/** The calls that live and that the filters allow. @param {Query} query */
+const liveCalls = (query) =>
+  store.roots.peek().flatMap(withChildren).filter((call) => call.state !== "finished" && fits(call, query)); // prettier-ignore
 
 /** @param {Entry} entry @returns {Call[]} */
-const withChildren = ({ call, below }) => [call.peek(), ...below().flatMap(withChildren)];
+const withChildren = ({ call, below }) => [call.peek(), ...below.peek().flatMap(withChildren)];
 
-const noMatch = () => ["No call fits. ", h("a", { href: "/history" }, "See all calls")];
-const noCalls = () => [
-  "No call was made yet. Agents make them, or ",
-  h("a", { href: "/tools" }, "run a tool yourself"),
-];
+/** @param {Call} call @param {Query} query */
+const fits = (call, { tool = call.tool, server = call.server, caller = call.caller }) =>
+  call.tool === tool && call.server === server && call.caller === caller;
 
-/** @param {() => string | undefined} next */
-function pageLinks(next) {
-  const isLater = () => route().query.before;
-  const newest = h("a.button", { href: () => withQuery({ before: null }), shown: isLater }, "Newest");
-  const older = h("a.button", { href: () => withQuery({ before: next() }), shown: next }, "Older");
-  return h("nav.row", { "aria-label": "Pages", shown: () => isLater() || next() }, newest, older);
+/** The search, the time, the chips with their counts, the menus and the export. @param {HistoryState} state */
+function toolbar({ query, time, summary, list }) {
+  const known = () => /** @type {HistorySummary | null} */ (summary.value());
+  const chip = (/** @type {keyof typeof CHIP_WORDS} */ name) => {
+    const isOn = () => query().show === name;
+    const href = () => withQuery({ show: isOn() ? null : name });
+    const count = () => formatCount(known()?.[name] ?? 0);
+    return h(
+      "a.chip",
+      { href, "aria-current": () => isOn() && "true" },
+      CHIP_WORDS[name],
+      h("b", { shown: known }, count),
+    );
+  };
+  const tools = () =>
+    distinct(
+      (known()?.tools ?? []).map(({ tool }) => tool),
+      query().tool,
+    );
+  const servers = () =>
+    distinct(
+      (known()?.tools ?? []).map(({ server }) => server),
+      query().server,
+    );
+  const callers = () =>
+    distinct(
+      (known()?.callers ?? []).map(({ caller }) => caller),
+      query().caller,
+    );
+  const count = () => list.counts()?.total ?? 0;
+  const label = () => `Export ${plural(count(), "call").replace(/\d+/, formatCount(count()))}`;
+  return h(
+    "div.toolbar",
+    { role: "search" },
+    searchField("Search history"),
+    timeRange(time),
+    h("span.chips", chip("failed"), chip("asked"), chip("slower")),
+    filterMenu("tool", "Tool", tools, query),
+    filterMenu("server", "Server", servers, query),
+    filterMenu("caller", "Caller", callers, query),
+    h(
+      "span.push",
+      { shown: count },
+      exportButton(label, () => range.exportPath(query.peek(), time())),
+    ),
+  );
+}
+
+/** @param {string[]} values @param {string | undefined} chosen */
+const distinct = (values, chosen) => [...new Set(chosen ? [...values, chosen] : values)].sort();
+
+/** @param {string} key @param {string} label @param {() => string[]} values @param {() => Query} query */
+function filterMenu(key, label, values, query) {
+  const onchange = (/** @type {any} */ { target }) => navigate(withQuery({ [key]: target.value }));
+  const option = (/** @type {string} */ value) =>
+    h("option", { value, ".selected": () => (query()[key] ?? "") === value }, value ? safeText(value, 80) : label);
+  const select = h(
+    "select",
+    { "aria-label": label, onchange },
+    each(() => ["", ...values()], String, option),
+  );
+  return h("span.menu", { "data-chosen": () => Boolean(query()[key]) }, select, icon("down", "s"));
+}
+
+/** @param {HistoryState} state */
+function laneSection({ query, time, end, summary, live }) {
+  const known = () => /** @type {HistorySummary} */ (summary.value());
+  return laneChart(known, {
+    selected: () => range.selectedTime(query(), time()),
+    select: (chosen) =>
+      navigate(withQuery({ from: chosen && chosen.since.toFixed(0), to: chosen && chosen.until.toFixed(0) })),
+    live,
+    now: end,
+  });
+}
+
+/** How many calls the list has, the selected time, and what came since. @param {HistoryState} state */
+function countBar({ query, time, list, newer, refresh }) {
+  const selected = () => range.selectedTime(query(), time());
+  const roots = () => list.counts()?.roots ?? 0;
+  const total = () => list.counts()?.total ?? 0;
+  const chosen = h(
+    "a.chip",
+    { href: () => withQuery({ from: null, to: null }), shown: selected },
+    () => {
+      const found = selected();
+      return found ? selectionWords(found) : "";
+    },
+    icon("close", "s"),
+    h("span.sr", "show the whole time"),
+  );
+  const isTree = () => !range.isFiltered(query()) && roots() !== total();
+  return h(
+    "div.count-bar",
+    { shown: () => list.counts() },
+    h("b", () => `${formatCount(total())} ${total() === 1 ? "call" : "calls"}`),
+    h("span.dim", { shown: isTree }, () => `in ${formatCount(roots())} ${roots() === 1 ? "tree" : "trees"}`),
+    chosen,
+    h(
+      "button.small.newer",
+      { shown: () => time().name && newer(), onclick: refresh },
+      () => `${plural(newer(), "newer call")}: show`,
+    ),
+    h("a.push.faint", { href: "/live" }, "Running calls are in Live"),
+  );
+}
+
+/** The names of the columns; those that the list can be sorted by are links. @param {() => Query} query */
+function tableHead(query) {
+  const column = (/** @type {string[]} */ [name, words]) => {
+    if (!name) return h("span", { role: "columnheader" }, words);
+    const sort = () => range.sortOf(query());
+    const isHere = () => sort().replace("-", "") === name;
+    const way = () => (isHere() ? (sort().startsWith("-") ? "descending" : "ascending") : null);
+    const link = h("a", { href: () => withQuery({ sort: range.nextSort(name, sort()) }) }, words, () =>
+      isHere() ? icon(sort().startsWith("-") ? "down" : "up", "s") : null,
+    );
+    return h("span", { role: "columnheader", "aria-sort": way }, link);
+  };
+  return h("div.call-rows-head", { role: "row" }, ...COLUMNS.map(column));
+}
+
+/** Why the list is empty, and the way out. @param {Query} query @param {TimeRange} time @returns {Child[]} */
+function nothingFound(query, time) {
+  const words = time.name ? `in the last ${range.RANGES[time.name].words}` : "in this time";
+  const names = [...range.FIELDS, "show", "outcome", "from", "to"];
+  const clear = Object.fromEntries(names.map((name) => [name, null]));
+  if (range.isFiltered(query))
+    return [`No call ${words} fits ${filterWords(query)}. `, h("a", { href: withQuery(clear) }, "Clear the filters")];
+  if (range.selectedTime(query, time))
+    return ["No call was made in the selected time. ", h("a", { href: withQuery(clear) }, "Show the whole time")];
+  const wider = Object.keys(range.RANGES).find((name) => range.RANGES[name].s > time.until - time.since);
+  const link = wider
+    ? h("a", { href: withQuery({ ...clear, range: wider }) }, `Show ${range.RANGES[wider].words}`)
+    : h("a", { href: "/tools" }, "Run a tool yourself");
+  return [`No call ended ${words}. `, link];
+}
+
+/** The filters in words. @param {Query} query */
+function filterWords({ q, tool, server, caller, show }) {
+  const words = {
+    Text: q && `“${q}”`,
+    tool,
+    server,
+    caller,
+    only: CHIP_WORDS[/** @type {keyof typeof CHIP_WORDS} */ (show)]?.toLowerCase(),
+  };
+  const found = Object.entries(words).filter(([, value]) => value);
+  return safeText(found.map(([name, value]) => `${name} ${value}`).join(", "), 300);
+}
+
+/** Fetch the next page when the end of the list comes near. @param {Element} end @param {HistoryState["list"]} list */
+function watchEnd(end, { calls, loadMore }) {
+  const observer = new IntersectionObserver((found) => found.some((one) => one.isIntersecting) && void loadMore(), {
+    rootMargin: "600px",
+  });
+  effect(() => {
+    calls();
+    observer.unobserve(end); // observed anew, it tells whether the end is still near
+    observer.observe(end);
+  });
+  onCleanup(() => observer.disconnect());
 }
