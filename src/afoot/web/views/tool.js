@@ -1,19 +1,23 @@
-// The view of one tool: a form to run it, its statistics, and its definition as a model sees it.
+// The view of one tool: a form to run it, how its runs went, and who lets it run.
 
-import { histogram } from "../components/chart.js";
-import { each, h } from "../lib/dom.js";
-import { resource, errorMessage } from "../lib/resource.js";
-import { formatDuration, safeText } from "../lib/format.js";
-import { toolPath } from "../lib/router.js";
-import { callTable } from "../components/call_table.js";
+import { histogram } from "../components/tool/histogram.js";
+import { callRows } from "../components/history/call_rows.js";
+import { approvalFacts } from "../components/tool/approval.js";
 import { runForm } from "../components/run_form.js";
-import { onCleanup } from "../lib/signal.js";
+import { collapsible, textBlock } from "../components/content.js";
+import { each, h } from "../lib/dom.js";
+import { formatCount, formatSpan, safeText } from "../lib/format.js";
+import { callPages } from "../lib/history/call_pages.js";
+import { limitsInWords } from "../lib/call/call_words.js";
+import { errorMessage, resource } from "../lib/resource.js";
+import { toolPath } from "../lib/router.js";
+import { computed, onCleanup, signal } from "../lib/signal.js";
 import { store } from "../lib/store.js";
-import { collapsible, textBlock, jsonTree } from "../components/content.js";
 
 /** @param {Route} route */
 export const title = ({ params }) => safeText(params.name, 200);
 
+const LAST_RUNS = 10;
 const HINTS = /** @type {Record<string, [string, string]>} the texts for true and for false */ ({
   readOnlyHint: ["only reads", "changes things"],
   destructiveHint: ["may destroy", "destroys nothing"],
@@ -24,71 +28,132 @@ const HINTS = /** @type {Record<string, [string, string]>} the texts for true an
 /** @param {Route} route @returns {HTMLElement} */
 export function view({ params: { name = "" } }) {
   const { value, problem, refetch } = resource(() => `/api${toolPath(name)}`);
-  onCleanup(store.listen((kind, { call }) => kind === "finished" && call.peek().tool === name && void refetch()));
+  const ended = signal(0);
+  onCleanup(
+    store.listen((kind, { call }) => {
+      if (kind !== "finished" || call.peek().tool !== name) return;
+      ended.set(ended.peek() + 1);
+      void refetch();
+    }),
+  );
   // The form keeps its input while the definition stays the same, however often the statistics change.
   const definition = () => (value() ? [{ ...value(), stats: undefined }] : []);
   const once = (/** @type {(tool: ToolView) => Element} */ make) => each(definition, JSON.stringify, make);
-  const last = () => /** @type {CallView[]} */ (value()?.stats.last ?? []);
-  const all = h("a.aside", { href: `/history?${new URLSearchParams({ tool: name })}` }, "all of them");
-  const went = h("div.sheet", h("h2", "How it went"), () => runStatistics(value()?.stats));
   return h(
     "section",
     errorMessage(problem),
-    once(toolSummary),
-    h("div.two", { shown: value }, once(runPanel), went),
-    once(definitionPanel),
-    h("h2", { shown: () => last().length }, "Last calls ", all),
-    callTable(last, "Last calls of this tool"),
+    h(
+      "div.page",
+      { shown: value },
+      once(toolHead),
+      h("div.page-cards", once(runCard), durationsCard(value), recentRuns(name, value, ended), once(definitionCard)),
+      h("aside.page-facts", { "aria-label": "Facts" }, once(toolFacts)),
+    ),
   );
 }
 
 /** @param {ToolView} tool */
-function toolSummary({ name, own, title, server, description, annotations, approval }) {
+function toolHead({ title, description, annotations }) {
   const word = (/** @type {[string, string[]]} */ [key, [yes, no]]) =>
     annotations[key] === true ? yes : annotations[key] === false && no;
-  const words = [approval === "ask" && "asks before it runs", ...Object.entries(HINTS).map(word)].filter(Boolean);
-  const from = h("a.chip", { href: "/servers" }, `from ${safeText(server, 100)}`);
-  const called = own !== name && h("span.chip", `called ${safeText(own, 100)} there`);
-  const chips = h("p.chips", from, called, ...words.map((word) => h("span.chip", word)));
-  return h("div", chips, h("p.lead", safeText([title, description].filter(Boolean).join(": "))));
+  const words = Object.entries(HINTS).map(word).filter(Boolean);
+  const tag = (/** @type {string} */ one) => h(one === HINTS.destructiveHint[0] ? "span.tag.bad" : "span.tag", one);
+  return h(
+    "div.page-head",
+    ...words.map((one) => tag(String(one))),
+    h("p.lead", safeText([title, description].filter(Boolean).join(": "))),
+  );
 }
 
 /** @param {ToolView} tool */
-function runPanel({ name, inputSchema, approval }) {
-  const hint = approval === "ask" ? "It asks in the inbox before it starts." : "";
+function runCard({ name, inputSchema, approval }) {
+  const hint = approval === "ask" ? "It asks for your approval before it starts." : "";
   const how = { to: "/api/calls", body: { tool: name }, title: "Run it", label: "Run", hint };
   return runForm(inputSchema, { key: `tool:${name}` }, how);
 }
 
+/** @param {() => ToolView} tool */
+function durationsCard(tool) {
+  const runs = () => tool()?.stats?.runs ?? 0;
+  return h(
+    "div.card",
+    h(
+      "div.card-head",
+      h("h2", "Durations"),
+      h("span.faint", () => (runs() < 200 ? `${runs()} runs` : `newest ${runs()} runs`)),
+    ),
+    h("div.card-body", () => runStatistics(tool()?.stats)),
+  );
+}
+
 /** @param {Stats | undefined} stats */
 function runStatistics(stats) {
-  if (!stats?.runs) return h("p.soft", "No run has ended yet. Once some have, this shows how long it usually takes.");
+  if (!stats?.runs) return h("p.faint", "No run has ended yet.");
   const { runs, failures, p50_s: half, p95_s: most, histogram: bins } = stats;
-  const time = (/** @type {number | null} */ seconds) => (seconds === null ? "unknown" : formatDuration(seconds));
-  const share = failures ? `${failures} (${Math.max(1, Math.round((failures / runs) * 100))} %)` : "0";
-  const count = runs < 200 ? runs : `newest ${runs}`;
-  const rows = { "Usually (p50)": time(half), "Up to (p95)": time(most), Runs: count, Failed: share };
+  const time = (/** @type {number | null} */ seconds) => (seconds === null ? "unknown" : formatSpan(seconds));
+  const share = failures ? `${formatCount(failures)} (${Math.max(1, Math.round((failures / runs) * 100))} %)` : "0";
+  const rows = { "Usually (p50)": time(half), "Up to (p95)": time(most), Failed: share };
   const list = Object.entries(rows).map(([name, text]) => h("div", h("dt", name), h("dd", text)));
   const label = "How long the runs took";
   const plot = bins.length > 0 && histogram(bins, label, [half ?? 0, most ?? 0]);
-  const hint = plot && h("p.aside", `${label}, if they ended well. The lines are p50 and p95.`);
-  return h("div", h("dl.figures", ...list), plot, hint);
+  const hint = plot && h("p.faint", `${label}, if they ended well. The dashed lines are p50 and p95.`);
+  return h("div", h("dl.figure-row", ...list), plot, hint);
+}
+
+/**
+ * The newest runs, as the history has them.
+ * @param {string} name
+ * @param {() => ToolView} tool
+ * @param {() => number} ended counts the runs that have ended since
+ */
+function recentRuns(name, tool, ended) {
+  const server = computed(() => tool()?.server);
+  const path = () => {
+    ended();
+    const query = { tool: name, state: "finished", below: "true", count: "true", limit: String(LAST_RUNS) };
+    return server() ? `/api/calls?${new URLSearchParams({ ...query, server: server() })}` : "";
+  };
+  const list = callPages(path);
+  const all = `/history?${new URLSearchParams({ tool: name, range: "7d" })}`;
+  return h(
+    "div.card",
+    { shown: () => list.calls().length },
+    h("div.card-head", h("h2", "Recent runs"), h("a.push", { href: all }, "All of them")),
+    errorMessage(list.problem),
+    callRows(list.rows, { label: "Recent runs", fold: list.fold, isUnfolded: (id) => list.unfolded().has(id) }),
+  );
 }
 
 /** @param {ToolView} tool */
-function definitionPanel({
-  name,
-  title,
-  description,
-  inputSchema,
-  outputSchema,
-  annotations,
-  limits,
-  concurrency,
-  safe,
-}) {
+function toolFacts({ name, own, server, approval, limits, concurrency, queue, safe }) {
+  const facts = {
+    Server: h("a", { href: `/servers?q=${encodeURIComponent(server)}` }, safeText(server, 100)),
+    "Called there": own !== name && safeText(own, 100),
+    "At once": concurrency ? `${concurrency}, and ${queue} in line` : "any number",
+    "After a crash": safe ? "runs again" : "does not run again by itself",
+  };
+  const rows = Object.entries(facts).filter(([, value]) => value);
+  return h(
+    "div",
+    h(
+      "section",
+      h("h3", "Tool"),
+      h("dl.fact-list", ...rows.flatMap(([name, value]) => [h("dt", name), h("dd", value)])),
+    ),
+    approvalFacts({ name, own, server, approval }),
+    h("section", h("h3", "Limits"), h("p.dim", limitsInWords(limits))),
+  );
+}
+
+/** @param {ToolView} tool */
+function definitionCard({ name, title, description, inputSchema, outputSchema, annotations }) {
   const told = Object.entries({ name, title, description, inputSchema, outputSchema, annotations });
   const text = JSON.stringify(Object.fromEntries(told.filter(([, one]) => one !== null)), null, 2);
-  const inside = () => h("div", textBlock(text), h("h3", "Limits"), jsonTree({ ...limits, concurrency, safe }));
-  return h("div.sheet", collapsible(["What a model sees of it, and its limits"], inside));
+  return h(
+    "div.card",
+    h(
+      "div.card-body",
+      collapsible(["What a model sees of it"], () => textBlock(text)),
+    ),
+  );
 }
