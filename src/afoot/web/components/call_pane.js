@@ -98,6 +98,12 @@ function paneHead(model) {
   const { id, call, state, isLive } = model;
   const { tool, server } = /** @type {Call} */ (call());
   const name = safeText(tool, 200);
+  const end = () => {
+    const known = call();
+    const word = stateInWords(state() ?? "done", known?.outcome ?? null);
+    const message = known && safeText(statusMessage(known), 1000);
+    return message ? `${word}: ${message}` : word;
+  };
   return h(
     "header.pane-head",
     h(
@@ -117,7 +123,7 @@ function paneHead(model) {
     ),
     h("div.pane-answer", rowAnswer({ id })),
     callProgress(model, name),
-    h("p.dim", { shown: () => !isLive() }, () => stateInWords(state() ?? "done", call()?.outcome ?? null)),
+    h("p.pane-end", { shown: () => !isLive(), "data-state": state }, end),
   );
 }
 
@@ -130,7 +136,7 @@ export function callProgress({ call, state, isLive }, name) {
   const left = () => (state() === "running" || state() === "retrying" ? formatEstimate(known().eta) : "");
   return h(
     "div.call-progress",
-    { shown: isLive },
+    { shown: () => isLive() && !(state() === "waiting" && known().state === "queued") }, // its arguments say it all
     h(
       "div.call-bar",
       progressBar(known, `Progress of ${name}`, () => state() ?? "queued"),

@@ -44,9 +44,11 @@ export function waterfall(rows, options) {
     { role: "list" },
     each(rows, "id", (_, now) => nameOf(now, options)),
   );
+  const head = options.isZoomable && h("span.wf-times-head", "Duration");
   const times = h(
     "div.wf-times",
     { "aria-hidden": "true" },
+    head,
     each(rows, "id", (_, now) => durationOf(now)),
   );
   const top = options.isZoomable ? h("div.wf-tools", zoomButtons(view)) : null;

@@ -77,9 +77,10 @@ export function foldLines(lines, isLive) {
     if (one.kind === "log")
       return one === group[0] ? [{ ...one, note: alike(group.length - 1), folded: group.slice(1) }] : [];
     if (one.kind !== "message" || countOf(group) <= FEW) return [one];
-    const hidden = group.slice(1, isLive(one.call) ? -1 : undefined);
-    if (!hidden.includes(one)) return [one];
-    return one === hidden[0] ? [foldedReports(hidden)] : [];
+    const newest = isLive(one.call) ? group.at(-1) : null;
+    const hidden = group.slice(1, newest ? -1 : undefined);
+    if (!hidden.includes(one)) return [{ ...one, note: one.key.startsWith("r") ? "" : one.note }];
+    return one === hidden[0] ? [foldedReports(hidden, newest ? newest.count - 1 : 0)] : [];
   });
 }
 
@@ -90,9 +91,9 @@ export const unfoldLines = (lines, open) =>
 /** @param {Line[]} lines */
 const countOf = (lines) => lines.reduce((sum, { count }) => sum + count, 0);
 
-/** @param {Line[]} hidden @returns {Line} */
-function foldedReports(hidden) {
-  const count = countOf(hidden);
+/** @param {Line[]} hidden @param {number} more that the history does not have @returns {Line} */
+function foldedReports(hidden, more) {
+  const count = countOf(hidden) + more;
   const whose = hidden[0].subject ? ` of ${hidden[0].subject}` : "";
   const words = `${formatCount(count)} reports${whose} folded`;
   return {
