@@ -69,7 +69,7 @@ def test_a_live_call_is_drawn_up_to_now(asking: Console, page: Page) -> None:
     page.evaluate("document.querySelectorAll('.wf-zoom button')[1].click()")
     page.until("document.querySelector('.wf-lanes').scrollLeft > 0")  # now is in sight, and stays there
     now = "Number(document.querySelector('.wf-now').getAttribute('x1'))"
-    assert page.evaluate(f"{now} > 0 && {now} < document.querySelector('.wf-lanes').clientWidth")
+    page.until(f"{now} > 0 && {now} < document.querySelector('.wf-lanes').clientWidth")
     asking.api.post(f"/api/calls/{one}/cancel", {})
 
 
