@@ -1,6 +1,7 @@
 """A program of another user, started by tests as root: it sends one request, and prints the answer as JSON.
 
-Its arguments are a user id, the address, and the request as JSON: method, path, headers, body.
+Its arguments are a user id, the address, and the request as JSON: method, path, headers, body, and whether it
+leaves before the answer.
 """
 
 import encodings.idna  # noqa: F401 - that user cannot load it later
@@ -16,9 +17,19 @@ NOBODY: Final = 65534
 WAIT_S: Final = 20.0
 
 
-def ask_as(uid: int, url: str, method: str, path: str, headers: dict[str, str], body: object = None) -> Any:
-    """The status and the text of the answer to a request of this user."""
-    request = json.dumps({"method": method, "path": path, "headers": headers, "body": body})
+def ask_as(
+    uid: int,
+    url: str,
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    body: object = None,
+    *,
+    leaves: bool = False,
+) -> Any:
+    """The status and the text of the answer to a request of this user; None if it leaves before."""
+    parts = {"method": method, "path": path, "headers": headers, "body": body, "leaves": leaves}
+    request = json.dumps(parts)
     # -S, -E and the folder: that user may read nothing of ours.
     done = subprocess.run(
         [sys.executable, "-S", "-E", "-c", _source(), str(uid), url, request],
@@ -37,6 +48,10 @@ def main(uid: int, url: str, request: dict[str, Any]) -> None:
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=WAIT_S)
     data = None if request["body"] is None else json.dumps(request["body"])
     connection.request(request["method"], request["path"], data, request["headers"])
+    if request["leaves"]:
+        connection.close()
+        print("null")
+        return
     response = connection.getresponse()
     print(json.dumps([response.status, response.read().decode()]))
 

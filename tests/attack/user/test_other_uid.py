@@ -2,13 +2,15 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.attack.user.other_uid import NOBODY, ask_as
-from tests.e2e.gateway import Gateway, serving
+from tests.e2e.gateway import Gateway, serving, until
 from tests.serve.api_client import Api
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -18,6 +20,7 @@ META: Final[dict[str, object]] = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "stranger", "version": "1"},
 }
+FIN_WAIT_1: Final = "04"  # closed, and the other side has not confirmed it
 COMMON: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
@@ -27,6 +30,26 @@ def list_tools(uid: int, gateway: Gateway, **headers: str) -> tuple[int, str]:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
     status, text = ask_as(uid, gateway.url, "POST", "/mcp", {**COMMON, **version, **headers}, body)
     return status, text
+
+
+def nap_and_leave(uid: int, gateway: Gateway, tag: str, **headers: str) -> None:
+    """Have a call of a tool sent, and the connection closed, before the gateway has looked at either."""
+    version = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "nap"}
+    params = {"name": "nap", "arguments": {"tag": tag, "sleep_s": 0}, "_meta": META}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    os.kill(gateway.process.pid, signal.SIGSTOP)  # as a busy loop would
+    try:
+        ask_as(uid, gateway.url, "POST", "/mcp", {**COMMON, **version, **headers}, body, leaves=True)
+        until(lambda: FIN_WAIT_1 not in states_to(gateway), "the kernel has forgotten whose it was")
+    finally:
+        os.kill(gateway.process.pid, signal.SIGCONT)
+
+
+def states_to(gateway: Gateway) -> set[str]:
+    """The states of the connections to a gateway, at the other end."""
+    port = urlsplit(gateway.url).port or 0
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return {fields[3] for fields in lines if fields[2].endswith(f":{port:04X}")}
 
 
 def initialize(uid: int, gateway: Gateway) -> tuple[int, str]:
@@ -42,6 +65,14 @@ def test_another_user_gets_no_tools_and_starts_nothing(gateway: Gateway) -> None
     """S6: in both eras; the error says what to do."""
     for status, text in (list_tools(NOBODY, gateway), initialize(NOBODY, gateway)):
         assert status == 401 and "of its own user only" in text and "everyone" in text
+
+
+def test_another_user_who_leaves_at_once_starts_nothing(gateway: Gateway) -> None:
+    """S6: the kernel names root as the user of a socket that was closed."""
+    nap_and_leave(NOBODY, gateway, "stranger")
+    nap_and_leave(NOBODY, gateway, "known", authorization=f"Bearer {Api(gateway).token}")
+    gateway.until_marked("known", "started")  # it came later, so the first one was looked at before
+    assert gateway.marks("stranger") == []
 
 
 def test_the_own_user_is_served(gateway: Gateway) -> None:

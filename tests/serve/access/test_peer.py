@@ -84,6 +84,38 @@ def test_the_kernel_tells_the_user_of_a_connection(
         client.close()
 
 
+@pytest.mark.parametrize("has_netlink", [True, False])
+def test_a_socket_that_was_closed_is_nobodys(has_netlink: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S6: the kernel says root of it, who may do everything; the request is there all the same."""
+    if not has_netlink:
+        monkeypatch.setattr(peer, "_kernel", _no_netlink)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        there = listener.getsockname()
+        client = socket.create_connection(there)
+        here = client.getsockname()
+        client.sendall(b"a request")
+        client.close()
+        assert socket_uid(here, there) is None
+        server, remote = listener.accept()
+        with server:
+            assert server.recv(100) == b"a request"
+            assert user_or_peer(remote, there) == LOOPBACK
+
+
+def test_who_only_sends_no_more_is_known() -> None:
+    """S6: a client may close its half, and read the answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_connection(listener.getsockname()) as client:
+            client.shutdown(socket.SHUT_WR)
+            assert socket_uid(client.getsockname(), listener.getsockname()) == os.geteuid()
+
+
+def test_a_listener_is_not_taken_for_a_connection() -> None:
+    """S6: the kernel names a socket that listens at the port where it knows no connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert socket_uid(listener.getsockname(), ("127.0.0.1", 1)) is None
+
+
 def _no_netlink() -> socket.socket:
     """The kernel forbids it."""
     raise PermissionError

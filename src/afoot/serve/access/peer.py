@@ -34,7 +34,10 @@ _HEAD = struct.Struct("=IHHII")  # length, type, flags, number, port
 _WANTED = struct.Struct("=BBBBI")  # family, protocol, extensions, padding, states
 _ANY_COOKIE = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
 _ALL_STATES = 0xFFFF_FFFF
-_UID_OFFSET = 16 + 4 + 48 + 12  # behind the head, the state, the id of the socket, and three counters
+_STATE_OFFSET = 16 + 1  # behind the head and the family
+_OWNER = struct.Struct("=II")  # user, inode
+_OWNER_OFFSET = 16 + 4 + 48 + 12  # behind the head, the state, the id of the socket, and three counters
+_LISTENING = 10  # the state of a socket that the kernel names where no connection fits
 _V6_NETWORK = 64  # bits; one who has an IPv6 address usually has all that begin with these
 
 _numbers = count(1)
@@ -73,7 +76,11 @@ def peer_of(remote: Address) -> str:
 
 
 def socket_uid(source: Address, destination: Address) -> int | None:
-    """The user of the socket that is bound to `source` and connected to `destination`; None: unknown."""
+    """The user of the socket that is bound to `source` and connected to `destination`; None: unknown.
+
+    Unknown is also the user of a socket that was closed: it has no inode any more, and the kernel names root.
+    Anybody could else send a request, close at once, and be taken for root.
+    """
     family = socket.AF_INET6 if ":" in source[0] else socket.AF_INET
     try:
         places = [socket.inet_pton(family, one[0]).ljust(16, b"\0") for one in (source, destination)]
@@ -95,10 +102,11 @@ def socket_uid(source: Address, destination: Address) -> int | None:
         kernel.close()
         _kernel.cache_clear()
         return _uid_in_table(family, places, ports)
-    if kind != _BY_FAMILY or of != number or len(answer) < _UID_OFFSET + 4:
+    if kind != _BY_FAMILY or of != number or len(answer) < _OWNER_OFFSET + _OWNER.size:
         return None  # the kernel knows no such socket any more
-    uid: int = struct.unpack_from("=I", answer, _UID_OFFSET)[0]
-    return uid
+    uid: int
+    uid, inode = _OWNER.unpack_from(answer, _OWNER_OFFSET)
+    return uid if inode and answer[_STATE_OFFSET] != _LISTENING else None
 
 
 def _uid_in_table(family: int, places: list[bytes], ports: bytes) -> int | None:
@@ -113,7 +121,8 @@ def _uid_in_table(family: int, places: list[bytes], ports: bytes) -> int | None:
         for line in table.splitlines()[1:]:
             fields = line.split()
             if fields[1:3] == wanted:
-                return int(fields[7])
+                uid, inode = int(fields[7]), int(fields[9])
+                return uid if inode else None
     return None
 
 
