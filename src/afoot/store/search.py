@@ -17,6 +17,8 @@ from afoot.store.conditions import MAX_ROWS
 
 MIN_ID_PART = 4  # characters of an id that a person must type at least
 
+# Of facts that are read together for a watcher. A thousand results of 30 MB would fill the memory.
+SINCE_BYTES = 8 * 1024 * 1024
 MAX_SEARCHED_ANSWERS = 5000  # newest calls whose facts are read for an answer
 
 # Rows of the list that are written together. Measured: a short call is then a fifth cheaper to record than
@@ -96,9 +98,15 @@ def read_samples(db: sqlite3.Connection, call: str) -> list[Sample]:
 
 
 def read_since(db: sqlite3.Connection, position: int, limit: int) -> list[tuple[int, Entry]]:
-    """The facts of all calls behind a position, oldest first."""
+    """The facts of all calls behind a position, oldest first; fewer than `limit` where they are large."""
     sql = "SELECT pos, call, seq, body FROM facts WHERE pos > ? ORDER BY pos LIMIT ?"
-    found = codec.decode_facts(db.execute(sql, (position, max(0, limit))))
+    found: list[tuple[int, Entry]] = []
+    size = 0
+    for columns in db.execute(sql, (position, max(0, limit))):
+        found += codec.decode_facts([columns])
+        size += len(columns[3])
+        if len(found) > limit or size >= SINCE_BYTES:
+            break
     return [(pos, entry) for pos, entry in found if pos > position][:limit]
 
 

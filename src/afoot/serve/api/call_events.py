@@ -75,6 +75,7 @@ class _EventStream:
     """One reader of one call."""
 
     def __init__(self, request: ApiRequest, follower: Follower, want: FollowOptions) -> None:
+        self._request = request
         self._reply = request.reply
         self._engine = request.gateway.engine
         self._journal = self._engine.journal
@@ -89,6 +90,16 @@ class _EventStream:
 
     async def send_past(self) -> None:
         """Send everything up to where the follower began."""
+        await self._send(await self._read_past())
+
+    async def send_new(self) -> None:
+        """Send what is new."""
+        if not self._reply.gone:
+            await self._send(await self._read_new())
+
+    # Both read into bytes: what they are made of leaves memory before a slow reader has taken them.
+
+    async def _read_past(self) -> bytes:
         until, number = self._follower.seq, self._follower.number
         latest = self._follower.live.call.latest
         facts = await self._facts(self._want.after, until)
@@ -102,12 +113,9 @@ class _EventStream:
         if self._want.reset:
             frames.append(framing.event_frame(encode_json({"reason": self._want.reset}), "reset"))
         frames += self._merge(facts, samples)
-        await self._send(frames)
+        return b"".join(frames)
 
-    async def send_new(self) -> None:
-        """Send what is new."""
-        if self._reply.gone:
-            return
+    async def _read_new(self) -> bytes:
         before = self._follower.seq
         taken = self._follower.take()
         frames: list[bytes] = []
@@ -119,16 +127,18 @@ class _EventStream:
         samples = [Sample(self._id, 0, item) for item in taken.items if isinstance(item, Reading)]
         eta = call_eta(self._engine, self._follower.live, self._clock.now())
         frames += self._merge(entries, samples, eta)
-        await self._send(frames)
+        return b"".join(frames)
 
-    async def _send(self, frames: Sequence[bytes]) -> None:
+    async def _send(self, data: bytes) -> None:
         call = self._follower.live.call
         # The call's end may be before the reader's position; then there is nothing to wait for.
         self.is_over = self.is_over or (call.is_finished and self._follower.seq >= call.seq)
         now = self._clock.now()
-        if frames or now - self._sent >= self._beat_s:
+        if data or now - self._sent >= self._beat_s:
             self._sent = now
-            await self._reply.push(b"".join(frames) or framing.comment_frame("alive"))
+            # A reader for whom there is no room comes again, behind the last event that it has.
+            with self._request.bounded(len(data)):
+                await self._reply.push(data or framing.comment_frame("alive"))
 
     async def _facts(self, after: int, until: int) -> list[Entry]:
         """The facts behind `after`, also those that memory no longer has."""

@@ -1,6 +1,7 @@
 """`ApiRequest` is one request to the operator's API: its strictly read query and body, and `ApiError`."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -24,6 +25,7 @@ from afoot.serve.access.principal import ANSWER, NOBODY, OPERATOR, WATCH, Princi
 from afoot.serve.api.views import encode_json
 from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, header, read_body
 from afoot.serve.shared import GatewayState
+from afoot.serve.unread_results import LARGE_RESULT_BYTES
 from afoot.wire.jsonrpc import Fault, validation_message
 
 T = TypeVar("T")
@@ -123,8 +125,27 @@ class ApiRequest(Struct, frozen=True):
         return (header(self.scope, name) or b"").decode("latin-1")
 
     async def answer(self, status: int, thing: object, *headers: tuple[bytes, bytes]) -> None:
-        """Answer with JSON."""
-        await self.reply.json(status, encode_json(thing), (b"cache-control", b"no-store"), *headers)
+        """Answer with JSON; raises Fault if its asker leaves too much unread."""
+        body = encode_json(thing)
+        with self.bounded(len(body)):
+            await self.reply.json(status, body, (b"cache-control", b"no-store"), *headers)
+
+    @contextmanager
+    def bounded(self, size: int) -> Iterator[None]:
+        """Count so many bytes as unread by the asker while the block sends them, if they are many (H8).
+
+        Raises Fault if there is no room for them.
+        """
+        unread, caller = self.gateway.unread, self.principal.caller
+        if size < LARGE_RESULT_BYTES:
+            yield
+            return
+        if not unread.take(caller, size):
+            raise unread.refusal(caller)
+        try:
+            yield
+        finally:
+            unread.free(caller, size)
 
 
 Handler = Callable[[ApiRequest], Awaitable[None]]
@@ -156,7 +177,8 @@ def as_api_error(error: Exception) -> ApiError | None:
         case Denied():
             return ApiError(error.status, str(error), "auth")
         case Fault():
-            return ApiError(error.status, error.message)
+            category = "rate_limit" if error.status == 429 else "validation"
+            return ApiError(error.status, error.message, category)
         case UnknownName():
             return ApiError(404, str(error), "not_found", nearest=error.nearest)
         case MissingScope():

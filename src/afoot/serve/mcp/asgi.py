@@ -183,12 +183,15 @@ class HttpResponse(Struct, eq=False):
         await self.send((), raw=framing.comment_frame("alive"))
 
     async def json(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-        """Send a whole response."""
+        """Send a whole response; a large one as fast as it is read."""
         self.is_complete = True
         kind = (JSON,) if body else ()
         head = [*kind, (b"content-length", b"%d" % len(body)), *self.headers, *headers]
         await self.transmit({"type": "http.response.start", "status": status, "headers": head})
-        await self.transmit({"type": "http.response.body", "body": body})
+        if len(body) > PIECE_BYTES:
+            await self._send_large(body)
+        else:
+            await self.transmit({"type": "http.response.body", "body": body})
 
     async def push(self, data: bytes, *, more: bool = True) -> None:
         """Send a piece of a stream that is not JSON-RPC."""

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from msgspec import DecodeError, msgpack
 from redis.exceptions import RedisError
 
+from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Entry, HandedOver, Opened, Sample
 from afoot.core.ports import Batch, CallOutline, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
@@ -23,6 +24,7 @@ from afoot.store.redis import rows
 from afoot.store.redis.connect import Client, connect, store_error
 from afoot.store.redis.purge import purge
 from afoot.store.redis.scripts import APPEND, BEGIN, Scripts
+from afoot.store.search import SINCE_BYTES
 
 LARGE_BODY: Final = 64 * 1024  # bytes of a segment; a larger one is in its call's own stream alone
 TAIL_SEGMENTS: Final = 20_000  # kept in the tail; a gateway that lags further reads the calls' own streams
@@ -110,15 +112,19 @@ class RedisJournal:
         return codec.decode_samples(sorted(columns))
 
     async def since(self, position: int, limit: int = 1000) -> list[tuple[int, Entry]]:
-        """The facts of all calls behind a position, oldest first."""
+        """The facts of all calls behind a position, oldest first; fewer than `limit` if they are large."""
         if limit <= 0:
             return []
         key = f"{self.prefix}tail"
         found = await self.command("XRANGE", key, f"({max(0, position)}-0", "+", "COUNT", limit)
         entries = list[tuple[int, Entry]]()
+        size = 0
         for place, fields in found:
-            segment = dict(_pairs(fields))
-            entries += await self.segment(int(place.partition(b"-")[0]), segment)
+            segment = await self.segment(int(place.partition(b"-")[0]), dict(_pairs(fields)))
+            entries += segment
+            size += sum(fact_bytes(entry.fact) for _, entry in segment)
+            if size >= SINCE_BYTES:
+                break
         return [(pos, entry) for pos, entry in entries if pos > position][:limit]
 
     async def segment(self, position: int, fields: dict[bytes, bytes]) -> list[tuple[int, Entry]]:

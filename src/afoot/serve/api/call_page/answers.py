@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from afoot.core.call import Call
 from afoot.core.ports import CallQuery
@@ -48,19 +49,20 @@ async def index(request: ApiRequest) -> None:
     tool, server = given.get("tool", ""), given.get("server", "")
     engine = request.gateway.engine
     await request.gateway.wait_until_recorded()
-    calls = {
+    living = {
         live.call.id: live.call
         for live in engine.calls()
         if tool in ("", live.call.opened.tool) and server in ("", live.call.opened.server)
     }
+    found = [one for call in living.values() if request.may_see(call.opened.caller) for one in _answers(call)]
     query = CallQuery(tool=tool, server=server, caller=request.only_caller, limit=limit, is_answered=True)
     for row in await engine.journal.find(query):
-        if row.id not in calls:
+        if row.id not in living:
             try:
-                calls[row.id] = (await load_call(engine, row.id)).call
+                # Only its answers are kept: all these calls together may have gigabytes of results.
+                found += _answers((await load_call(engine, row.id)).call)
             except (StoreError, UnknownName, ValueError, KeyError):
                 continue  # damaged, or purged meanwhile
-    found = [one for call in calls.values() if request.may_see(call.opened.caller) for one in _answers(call)]
     found.sort(key=lambda one: one.answer.at, reverse=True)
     await request.answer(200, GivenAnswers(found[:limit]))
 
@@ -76,7 +78,12 @@ def _answers(call: Call) -> Iterator[GivenAnswer]:
         if not isinstance(seen.answer, AnswerView):
             continue
         yield GivenAnswer(
-            call.id, call.opened.tool, call.opened.server, name, asked.kind, asked.message, seen.answer,
-            seen.asked, call.arguments or Raw(b"{}"), call.end.outcome if call.end else None,
-            None if call.started is None else call.spent_s,
+            call.id, call.opened.tool, call.opened.server, name, asked.kind, asked.message,
+            _without_segment(seen.answer), seen.asked, (call.arguments or Raw(b"{}")).copy(),
+            call.end.outcome if call.end else None, None if call.started is None else call.spent_s,
         )  # fmt: skip
+
+
+def _without_segment(answer: AnswerView) -> AnswerView:
+    """The answer with a copy of its content, which else keeps the whole segment of the history in memory."""
+    return answer if isinstance(answer.content, UnsetType) else replace(answer, content=answer.content.copy())

@@ -19,7 +19,8 @@ MAX_CALLS = 500  # of one story
 MAX_ENTRIES = 20_000  # facts and readings of one story
 MIN_READINGS = 20  # that each call keeps, however many calls there are
 MAX_FACTS = 4_000  # of one call
-MAX_VALUE_BYTES = 2_000  # of a value inside a fact; the call itself has the whole value
+MIN_FACTS = 40  # that each call keeps, however many calls there are
+MAX_VALUE_BYTES = 2_000  # of a value or a text inside a fact; the call itself has the whole of it
 
 
 class Story(Struct, frozen=True):
@@ -46,6 +47,7 @@ async def read_story(gateway: GatewayState, top: LiveCall, caller: str = "") -> 
     now = engine.clock.now()
     ids, left_out = await _tree(gateway, top.call.id, caller)
     most = max(MIN_READINGS, MAX_ENTRIES // len(ids))
+    most_facts = min(MAX_FACTS, max(MIN_FACTS, MAX_ENTRIES // len(ids)))
     calls: list[CallView] = []
     facts: list[Entry] = []
     readings: list[Sample] = []
@@ -63,8 +65,8 @@ async def read_story(gateway: GatewayState, top: LiveCall, caller: str = "") -> 
         else:
             left_out += 1  # it was purged meanwhile
             continue
-        facts_left_out += max(0, len(entries) - MAX_FACTS)
-        facts += [_shortened(entry) for entry in entries[-MAX_FACTS:]]
+        facts_left_out += max(0, len(entries) - most_facts)
+        facts += [_shortened(entry) for entry in entries[-most_facts:]]
         readings += thinned(samples, most)
     facts.sort(key=lambda entry: (entry.fact.at, entry.call, entry.seq))
     readings.sort(key=lambda sample: (sample.reading.at, sample.call, sample.number))
@@ -129,7 +131,7 @@ def _with_newest(live: LiveCall, samples: list[Sample]) -> list[Sample]:
 
 
 def _shortened(entry: Entry) -> Entry:
-    """The entry without long values: each is replaced by its size."""
+    """The entry without long values: each is replaced by its size, and a long text is cut."""
     return replace(entry, fact=_short_struct(entry.fact))
 
 
@@ -142,7 +144,16 @@ def _short_fields(thing: Struct) -> Iterator[tuple[str, object]]:
     for field in fields(thing):
         value = getattr(thing, field.name)
         if isinstance(value, Raw):
-            if value is not NOTHING and len(bytes(value)) > MAX_VALUE_BYTES:
-                yield field.name, Raw(json.encode({"omitted_bytes": len(bytes(value))}))
+            if value is not NOTHING:
+                yield field.name, _short_value(value)
+        elif isinstance(value, str):
+            if len(value) > MAX_VALUE_BYTES:
+                yield field.name, f"{value[:MAX_VALUE_BYTES]}…"
         elif isinstance(value, Struct) and (changes := dict(_short_fields(value))):
             yield field.name, replace(value, **changes)
+
+
+def _short_value(value: Raw) -> Raw:
+    """The value, or its size; a copy, as it would keep the whole segment of the history in memory."""
+    size = memoryview(value).nbytes
+    return value.copy() if size <= MAX_VALUE_BYTES else Raw(json.encode({"omitted_bytes": size}))

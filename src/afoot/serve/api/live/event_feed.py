@@ -231,6 +231,7 @@ class _Feed:
         """
         self._unrecorded.extend(self.watcher.take())
         outage = self._engine.recorder.degraded
+        until = self._engine.journal.position
         try:
             found = await self._engine.journal.since(self._pos, FACTS_PER_FRAME)
         except StoreError:
@@ -241,7 +242,7 @@ class _Feed:
         if found:
             self._pos = found[-1][0]
         entries = [entry for _, entry in found]
-        if len(entries) == FACTS_PER_FRAME:
+        if found and self._pos < until:  # there are more, or they were purged and nothing is found next
             self._wakeup.wake()
             return entries
         if outage is not None and self._engine.recorder.degraded is not outage:
