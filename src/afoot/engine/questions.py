@@ -21,6 +21,7 @@ from afoot.engine.approval import decision_of
 from afoot.engine.catalog import Catalog
 from afoot.engine.child_calls import ChildCalls
 from afoot.engine.deadlines import Deadlines
+from afoot.engine.json_schema import find_misfits
 from afoot.engine.live_call import LiveCall
 from afoot.errors import ToolError, UnknownName
 
@@ -50,6 +51,7 @@ class Questions:
     ) -> None:
         self.max_questions = 100  # of one call
         self.hooks: QuestionHooks | None = None
+        self._at_hooks: Counter[str] = Counter()  # questions that hooks are asked about now, by call
         self._clock = clock
         self._deadlines = deadlines
         self._child_calls = child_calls
@@ -68,10 +70,10 @@ class Questions:
         # A hook answers for a tool. What to do in place of a call is the person's word who rejected it.
         is_of_tool = question.kind in ("form", "url") and question.key != INSTEAD
         if known is None and self.hooks is not None and is_of_tool:
-            known = await self.hooks.answer(call, live.tool, question)
+            known = await self._ask_hooks(self.hooks, live, question)
         question_id = self._next_id(live)  # after the hooks: another question may have been opened meanwhile
         if question_id is None:
-            raise ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
+            raise self._too_many()
         redactor = self._catalog.effective_settings.redactor
         message = redactor.prose(question.message, live.secrets())
         question = replace(question, id=question_id, message=message)
@@ -84,6 +86,25 @@ class Questions:
             except ToolError:  # it does not fit after all: the question stays open
                 log.warning("call %s: the answer of the %s does not fit its question", call.id, known.by)
         return await self.wait(live, question)
+
+    async def _ask_hooks(self, hooks: QuestionHooks, live: LiveCall, question: Question) -> Answer | None:
+        """Return the answer of the hooks; raises ToolError.refused for a question over the limit of its call.
+
+        A server may ask without end, and each question would start a program.
+        """
+        call, asking = live.call, self._at_hooks[live.call.id]
+        if len(call.questions) - live.orphaned + asking >= self.max_questions:
+            raise self._too_many()
+        self._at_hooks[call.id] += 1
+        try:
+            return await hooks.answer(call, live.tool, question)
+        finally:
+            self._at_hooks[call.id] -= 1
+            if not self._at_hooks[call.id]:
+                del self._at_hooks[call.id]
+
+    def _too_many(self) -> ToolError:
+        return ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
 
     async def wait(self, live: LiveCall, question: Question) -> Answer:
         """Wait for the answer to a question that is open; it is closed when this wait ends without one."""
@@ -184,13 +205,13 @@ def check_answer(question: Question, answer: Answer) -> Answer:
         raise ToolError.validation("content: nested too deep") from None
     except DecodeError as error:  # JSON all the same: a number that is out of range
         raise ToolError.validation(f"content: cannot be read: {error}") from None
-    if errors := misfits(question, content):
+    if errors := misfits(question, content, len(answer.content)):
         raise ToolError.validation("; ".join(f"{where}: {what}" for where, what in errors))
     return replace(answer, content=answer.content or Raw(b"{}"))
 
 
-def misfits(question: Question, content: object) -> list[tuple[str, str]]:
-    """The places where content does not fit the schema of a question, and why.
+def misfits(question: Question, content: object, size: int) -> list[tuple[str, str]]:
+    """The places where content of so many bytes does not fit the schema of a question, and why.
 
     Anything fits an invalid schema, or one that takes too many steps. Nothing is fetched for one.
     """
@@ -204,7 +225,7 @@ def misfits(question: Question, content: object) -> list[tuple[str, str]]:
     if validator.is_valid(content):
         return []
     try:
-        errors = list(validator.iter_errors(content))
+        errors = find_misfits(validator, content, size)
     except ValueError:  # the library describes no value that is nested over 255 deep
         return [("content", "does not fit, and is nested too deep to say where")]
     return [(".".join(["content", *map(str, error.instance_path)]), error.message) for error in errors]

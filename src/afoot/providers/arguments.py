@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from afoot.core.schema_cost import MAX_STEPS, UNBOUNDED, SchemaCost, schema_cost
+from afoot.engine.json_schema import find_misfits
 from afoot.errors import ToolError
 from afoot.providers.functions import schema as schemas
 
@@ -24,7 +25,7 @@ def check_arguments(schema: bytes, arguments: Raw) -> None:
     # Models like to send null for arguments that they leave out; a required one is missing all the same.
     said = {name: value for name, value in given.items() if value is not None}
     try:
-        problems = [_problem(error) for error in validator.iter_errors(said)]
+        problems = [_problem(error) for error in find_misfits(validator, said, len(arguments))]
     except ValueError:
         problems = [schemas.TOO_DEEP]
     if problems:

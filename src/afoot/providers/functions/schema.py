@@ -16,7 +16,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
 Schema = dict[str, Any]
-MAX_PROBLEMS = 10
+MAX_PROBLEMS = 10  # that an error names
+MAX_EXPLAINED = 1000  # that are put into words, to be counted: arguments may have 100,000 that do not fit
 # jsonschema_rs finds every misfit, but describes no value that is nested over 255 deep: it raises ValueError.
 TOO_DEEP = "arguments: do not fit, and are nested too deep to say where"
 
@@ -94,6 +95,8 @@ def _rebuild_typed_dict(typed_dict: Any) -> Any:
 
 def explain_errors(error: ValidationError, root: str, known: Iterable[str] = ()) -> str:
     """The validation errors, field by field (E4). Values are left out, as they may be secrets."""
+    if error.error_count() > MAX_EXPLAINED:
+        return f"{root}: {error.error_count()} fields do not fit, which are too many to name"
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     return join_problems([_describe_problem(problem, root, known) for problem in problems])
 

@@ -8,6 +8,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Annotated, Any, Final, get_args
 
 import jsonschema_rs
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 
+from afoot.engine.json_schema import find_misfits
 from afoot.errors import ToolError
 from afoot.providers.functions import schema as schemas
 from afoot.providers.functions.dependencies import (
@@ -60,7 +62,7 @@ class Signature:
     error.
     """
 
-    __slots__ = ("bind", "context", "is_empty", "plan", "schema", "validate")
+    __slots__ = ("_names", "bind", "context", "is_empty", "plan", "schema", "validate")
 
     def __init__(
         self,
@@ -83,6 +85,7 @@ class Signature:
                 raise TypeError(f"*{parameter.name} cannot be offered: arguments have names; {must}")
         self.is_empty = not parameters and raw is None  # nothing to check
         self.validate: Callable[[bytes], BaseModel] | None = None
+        self._names: list[str] = []
         if raw is not None:
             self.schema: schemas.Schema = dict(raw)
             self.bind: Callable[[Raw], BoundArguments] = _bind_by_schema(self.schema, parameters)
@@ -92,9 +95,14 @@ class Signature:
                 self.schema = _input_schema(model)
             except PydanticUserError as error:
                 raise TypeError(_explain_unsupported(parameters, hints, error)) from error
-            self.bind = _bind_by_model(model, parameters)
+            self._names = [info.alias or name for name, info in model.model_fields.items()]
+            self.bind = _bind_by_model(model, parameters, self.misfit)
             if _is_simple(model, parameters):
                 self.validate = model.__pydantic_validator__.validate_json
+
+    def misfit(self, error: ValidationError) -> ToolError:
+        """The error for arguments that did not fit, with their names (E4)."""
+        return ToolError.validation(schemas.explain_errors(error, "arguments", self._names))
 
 
 def _build_model(
@@ -158,17 +166,18 @@ def _input_schema(model: type[BaseModel]) -> schemas.Schema:
 
 
 def _bind_by_model(
-    model: type[BaseModel], parameters: Mapping[str, inspect.Parameter]
+    model: type[BaseModel],
+    parameters: Mapping[str, inspect.Parameter],
+    misfit: Callable[[ValidationError], ToolError],
 ) -> Callable[[Raw], BoundArguments]:
     validate = model.__pydantic_validator__.validate_json
-    wire_names = [info.alias or name for name, info in model.model_fields.items()]
     simple = _is_simple(model, parameters)
 
     def bind(arguments: Raw) -> BoundArguments:
         try:
             filled = validate(bytes(arguments) or b"{}")
         except ValidationError as error:
-            raise ToolError.validation(schemas.explain_errors(error, "arguments", wire_names)) from error
+            raise misfit(error) from error
         return ((), filled.__dict__) if simple else _split_arguments(filled, parameters)
 
     return bind
@@ -209,14 +218,14 @@ def _bind_by_schema(
     def bind(arguments: Raw) -> BoundArguments:
         given = _decode_arguments(bytes(arguments) or b"{}")
         try:
-            problems = [_describe_error(error) for error in validator.iter_errors(given)]
+            problems = [_describe_error(error) for error in find_misfits(validator, given, len(arguments))]
         except ValueError:
             problems = [schemas.TOO_DEEP]
         if not whole and not takes_rest:
+            unknown = (key for key in given if key not in parameters)
             problems += [
                 schemas.unknown_argument("arguments", key, parameters)
-                for key in given
-                if key not in parameters
+                for key in islice(unknown, schemas.MAX_EXPLAINED)
             ]
         if problems:
             raise ToolError.validation(schemas.join_problems(problems))

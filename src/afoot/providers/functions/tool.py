@@ -256,8 +256,8 @@ class FunctionProvider:
             try:
                 kwargs = signature.validate(bytes(arguments) or b"{}").__dict__
                 return partial(self._work, function, (), kwargs)
-            except ValidationError:
-                pass  # `bind` raises the same error in our words
+            except ValidationError as error:
+                raise signature.misfit(error) from error
         args, kwargs = signature.bind(arguments)
         return partial(self._work, function, args, kwargs)
 

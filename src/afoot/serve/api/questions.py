@@ -103,7 +103,7 @@ def field_errors(asked: Question, content: Raw) -> list[dict[str, str]]:
     if asked.kind == approval.KIND:
         return _approval_errors(content)
     try:
-        errors = misfits(asked, json.decode(content) if content else {})
+        errors = misfits(asked, json.decode(content) if content else {}, len(content))
     except (DecodeError, RecursionError):
         return []  # the message of the error says it
     return [
