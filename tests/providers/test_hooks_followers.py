@@ -216,6 +216,56 @@ def test_a_slow_hook_delays_nobody_and_loses_the_oldest_which_are_counted(
     assert sorted(told) == sorted(ids[:4] + ids[20:]) and at_once[1] == 4
 
 
+def test_large_events_that_wait_for_a_slow_hook_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """K1, H8: a thousand calls with large arguments and results would fill the memory."""
+    monkeypatch.setattr(hooks_follow, "MAX_QUEUED_BYTES", 5_000)
+    monkeypatch.setattr(hooks_follow, "DRAIN_S", 1000.0)
+    told = list[str]()
+
+    async def body(run: Run) -> str:
+        return "x" * 500
+
+    async def hook(event: dict[str, Any]) -> None:
+        await asyncio.sleep(4)
+        told.append(event["call"]["id"])
+
+    async def main() -> list[str]:
+        async with watched(body, hook, ["on_end"]) as (engine, hooks):
+            large = Raw(json.encode({"text": "y" * 1_000}))
+            lives = [engine.submit(Submission("tool", large)) for _ in range(20)]
+            for live in lives:
+                await over(engine, live)
+        assert hooks.counted == {"run": 7, "dropped": 13}
+        return [live.call.id for live in lives]
+
+    ids = run(main())
+    assert sorted(told) == sorted(ids[:4] + ids[17:])
+
+
+def test_a_tool_that_asks_without_end_starts_only_so_many_hooks() -> None:
+    """K1, H8: each question may start a program, and a server may ask 10,000 at once."""
+    asked = list[str]()
+
+    async def body(run: Run) -> str:
+        questions = (run.ask(form(f"name{number}", {"type": "object"})) for number in range(50))
+        given = await asyncio.gather(*questions, return_exceptions=True)
+        return str(sum(isinstance(one, Answer) for one in given))
+
+    async def hook(event: dict[str, Any]) -> dict[str, Any]:
+        asked.append(event["question"]["key"])
+        await asyncio.sleep(1)
+        return {"action": "decline"}
+
+    async def main() -> None:
+        async with watched(body, hook, ["before_question"]) as (engine, _):
+            engine.questions.max_questions = 10
+            live = await over(engine, engine.submit(Submission("tool")))
+            assert live.call.end and live.call.end.outcome == "ok" and len(live.call.questions) == 10
+
+    run(main())
+    assert len(asked) == 10
+
+
 def test_what_a_hook_is_told_of_one_call_comes_in_order() -> None:
     """K1: a slow hook gets the next event of a call when it is done with the last."""
     told = list[tuple[str, float]]()

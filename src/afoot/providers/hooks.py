@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, json
 
 from afoot.config.settings import Hook
 from afoot.core.call import Call, State
+from afoot.core.fact_size import result_bytes
 from afoot.core.facts import (
     NOTHING,
     Answer,
@@ -24,6 +25,7 @@ from afoot.core.facts import (
     Logged,
     Question,
     Reading,
+    Result,
     Started,
 )
 from afoot.core.ports import Clock, Tool
@@ -38,6 +40,7 @@ from afoot.providers.hook_runner import (
 )
 
 MAX_QUEUED: Final = 1000  # events that wait for one hook; when there are more, the oldest are dropped
+MAX_QUEUED_BYTES: Final = 16 * 1024 * 1024  # of the arguments and results in them
 MAX_RUNNING: Final = 4  # runs of one hook at once; those about one call come one after the other
 PROGRESS_INTERVAL_S: Final = 1.0  # between two reports of one call; its last one is always told
 HOOK: Final = "hook"  # who answers
@@ -298,14 +301,18 @@ class HookQueue:
         self._hooks = hooks
         self._hook = hook
         self._waiting: deque[tuple[str, Event]] = deque()
+        self._waiting_bytes = 0
         self._running: dict[str, asyncio.Task[None]] = {}  # by call
 
     def put(self, call: str, event: Event) -> None:
-        """Add an event; if too many wait, the oldest is dropped and counted."""
-        if len(self._waiting) >= MAX_QUEUED:
-            self._waiting.popleft()
-            self._hooks.counted["dropped"] += 1
+        """Add an event; if too many or too large ones wait, the oldest are dropped and counted."""
         self._waiting.append((call, event))
+        self._waiting_bytes += event_bytes(event)
+        while len(self._waiting) > MAX_QUEUED or (
+            self._waiting_bytes > MAX_QUEUED_BYTES and len(self._waiting) > 1
+        ):
+            self._waiting_bytes -= event_bytes(self._waiting.popleft()[1])
+            self._hooks.counted["dropped"] += 1
         self._start_runs()
 
     async def drain(self, within_s: float) -> None:
@@ -318,6 +325,7 @@ class HookQueue:
             if not done:
                 self._hooks.counted["dropped"] += len(tasks) + len(self._waiting)
                 self._waiting.clear()
+                self._waiting_bytes = 0
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
@@ -329,6 +337,7 @@ class HookQueue:
                 return
             self._waiting.remove(found)
             call, event = found
+            self._waiting_bytes -= event_bytes(event)
             task = asyncio.get_running_loop().create_task(self._hooks.run_observer(self._hook, call, event))
             self._running[call] = task
             task.add_done_callback(lambda _, call=call: self._on_run_done(call))
@@ -347,7 +356,19 @@ def call_event(on: str, call: Call, arguments: Raw | None = None) -> Event:
     }  # fmt: skip
     if opened.parent is not None:
         about["parent"] = opened.parent
-    return {"hook": on, "call": about, "arguments": (arguments or call.arguments) or Raw(b"{}")}
+    given = (arguments or call.arguments) or Raw(b"{}")
+    # A copy: these bytes may be a part of a much larger message.
+    return {"hook": on, "call": about, "arguments": given.copy()}
+
+
+def event_bytes(event: Event) -> int:
+    """About the bytes of an event in memory."""
+    size = len(event["arguments"])
+    if isinstance(result := event.get("result"), Result):
+        size += result_bytes(result)
+    if isinstance(question := event.get("question"), Question):
+        size += len(question.body) + len(question.message) + len(question.more)
+    return size
 
 
 def progress_event(call: Call, reading: Reading) -> Event:
@@ -376,7 +397,7 @@ def end_event(on: str, call: Call, end: Finished) -> Event:
     if end.failure is not None:
         event["failure"] = end.failure
     if end.result is not None:
-        size = len(bytes(end.result.content)) + len(bytes(end.result.structured))
+        size = result_bytes(end.result)
         # Events wait in a queue, which must not fill the memory.
         event |= {"result": end.result} if size <= MAX_OUTPUT_BYTES else {"result_bytes": size}
     return event
