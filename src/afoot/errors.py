@@ -18,8 +18,33 @@ Anything else that is raised is a bug, and stays a plain exception.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import Self
+from difflib import SequenceMatcher, get_close_matches
+from heapq import nlargest
+from itertools import islice
+from typing import Final, Self
+
+MAX_COMPARED: Final = 1000  # names that are compared with an unknown one: a server may have thousands
+MAX_LOOKED_AT: Final = 20  # of these, the ones that are compared letter by letter
+MAX_COMPARED_CHARS: Final = 100  # of a name; in strange ones the time grows with the third power
+LEAST_LIKE: Final = 0.5
+
+
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """The three known names that are most like this one, the nearest first.
+
+    Strangers choose both sides, so only so many names are compared, and by their letters before their order.
+    """
+    if len(name) > MAX_COMPARED_CHARS:
+        return []
+    compared = SequenceMatcher(b=name)
+    alike: list[tuple[float, str]] = []
+    short = (one for one in dict.fromkeys(known) if len(one) <= MAX_COMPARED_CHARS)
+    for one in islice(short, MAX_COMPARED):
+        compared.set_seq1(one)
+        if compared.real_quick_ratio() >= LEAST_LIKE and (ratio := compared.quick_ratio()) >= LEAST_LIKE:
+            alike.append((ratio, one))
+    looked_at = [one for _, one in nlargest(MAX_LOOKED_AT, alike)]
+    return get_close_matches(name, looked_at, n=3, cutoff=LEAST_LIKE)
 
 
 class AfootError(Exception):
@@ -36,7 +61,7 @@ class UnknownName(CallerError):
     def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
         self.kind = kind
         self.name = name
-        self.nearest = get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.5)
+        self.nearest = nearest_names(name, known)
         hint = f"; nearest: {', '.join(self.nearest)}" if self.nearest else ""
         super().__init__(f"unknown {kind} {name!r}{hint}")
 

@@ -463,6 +463,38 @@ async def test_a_resource_may_require_scopes() -> None:
 
 
 @faked
+async def test_completions_of_a_template_that_requires_scopes_need_them() -> None:
+    """F1, F3: also where the text of the template fits another one, which requires none."""
+
+    @afoot.resource("files://{+path}")
+    def anything(path: str) -> str:
+        return path
+
+    @afoot.resource("files://keys{/name}", scopes=["billing"])
+    def keys(name: Literal["red", "blue"]) -> str:
+        return name
+
+    ref = {"type": "ref/resource", "uri": "files://keys{/name}"}
+    asked = modern("completion/complete", {"ref": ref, "argument": {"name": "name", "value": ""}})
+    async with site(anything, keys) as gateway:
+        assert "billing" in (await error(gateway, asked))["message"]
+
+
+@faked
+async def test_a_template_is_completed_by_its_text_whatever_its_operators() -> None:
+    """F3: as URI, the text of such a template is none of its own."""
+
+    @afoot.resource("files://keys{/name}")
+    def keys(name: Literal["red", "blue"]) -> str:
+        return name
+
+    ref = {"type": "ref/resource", "uri": "files://keys{/name}"}
+    asked = modern("completion/complete", {"ref": ref, "argument": {"name": "name", "value": "r"}})
+    async with site(keys) as gateway:
+        assert (await ask(gateway, asked))["result"]["completion"]["values"] == ["red"]
+
+
+@faked
 async def test_a_resource_that_requires_scopes_is_not_watched_without_them() -> None:
     """F1, F3: neither itself nor by the folder above it; whoever loses the scopes hears no more."""
 

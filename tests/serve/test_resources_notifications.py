@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from afoot.serve import resources
 from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_gateway import Client, Message, faked, nap, site_of
@@ -140,6 +141,23 @@ async def test_an_older_client_has_only_so_many_subscriptions() -> None:
         await client.ask(request("resources/unsubscribe", {"uri": "x://7"}))
         await client.ask(request("resources/subscribe", {"uri": "x://1000"}))
         assert len(gateway.resource_catalog.subscriptions._by_uri) == 1000
+
+
+@faked
+async def test_clients_together_have_only_so_many_subscriptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H8: one program may have a thousand sessions, each with a thousand subscriptions."""
+    monkeypatch.setattr(resources, "MAX_WATCHED_CHARS", 20)
+    async with site_with(Rack("a", resources=[f"x://{n}" for n in range(9)])) as gateway:
+        first, second = Client(gateway), Client(gateway)
+        for client in (first, second):
+            await client.ask(hello())
+        for n in range(4):
+            await first.ask(request("resources/subscribe", {"uri": f"x://{n}"}, n))
+        await second.ask(request("resources/subscribe", {"uri": "x://0"}))  # it is watched anyway
+        with pytest.raises(Fault, match="too many resources are watched"):
+            await second.ask(request("resources/subscribe", {"uri": "x://8"}))
+        await first.ask(request("resources/unsubscribe", {"uri": "x://3"}))
+        await second.ask(request("resources/subscribe", {"uri": "x://8"}))
 
 
 @faked

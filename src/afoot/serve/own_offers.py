@@ -102,8 +102,8 @@ class OwnOffers:
         return self._provider.prompts
 
     def has(self, uri: str) -> bool:
-        """Whether a function reads this URI."""
-        return self._provider.find_resource(uri) is not None
+        """Whether a function reads this URI, or has it as its template."""
+        return self._provider.find_referenced({"uri": uri}) is not None
 
     def find(self, lookup: Lookup) -> OwnLookup | None:
         """The call that answers this lookup; None if it is a completion, or no function of ours answers."""
@@ -132,15 +132,20 @@ class OwnOffers:
         tool = self._provider.find_resource(uri)
         return tool is not None and bool(tool.scopes) and bool(origin.lacks(tool.scopes))
 
-    def check_scopes(self, subject: str, caller: str, origin: CallOrigin) -> None:
-        """Raise MissingScope if the resource, template or prompt with this name is for other callers."""
-        name = subject.removeprefix(f"{LOCAL_SERVER}/")
-        tool = self._provider.find_resource(subject) or self._provider.find_prompt(name)
-        tool = tool or next(
-            (one for one in self._provider.tools() if one.name == RESOURCE_PREFIX + name), None
-        )
-        if tool is not None and tool.scopes and (lacking := origin.lacks(tool.scopes)):
-            raise MissingScope(tool.name, caller, lacking)
+    def check_lookup(self, lookup: Lookup, origin: CallOrigin) -> None:
+        """Raise MissingScope if what is looked up is of our own functions, and for other callers.
+
+        A completion is judged by the offer that completes it: the text of a template may fit another one.
+        """
+        own = self.find(lookup)
+        tool = None if own is None else own.tool
+        if lookup.method == "completion/complete" and isinstance(ref := lookup.params.get("ref"), dict):
+            tool = self._provider.find_referenced(_own_ref(ref))
+        _check_scopes(tool, lookup.caller, origin)
+
+    def check_watch(self, uri: str, caller: str, origin: CallOrigin) -> None:
+        """Raise MissingScope if the resource with this URI is for other callers."""
+        _check_scopes(self._provider.find_resource(uri), caller, origin)
 
     def called(self, name: str) -> tuple[OfferProvider, Tool] | None:
         """The offer whose calls have this name; None if there is none."""
@@ -220,3 +225,14 @@ class OwnOffers:
     def _tell(self, kind: str, uri: str | None) -> None:
         for callback in list(self._callbacks):
             callback(kind, uri)
+
+
+def _own_ref(ref: JsonObject) -> JsonObject:
+    """The reference of a completion as our functions know it: the name of a prompt without its server."""
+    name = ref.get("name")
+    return {**ref, "name": name.removeprefix(f"{LOCAL_SERVER}/")} if isinstance(name, str) else ref
+
+
+def _check_scopes(tool: Tool | None, caller: str, origin: CallOrigin) -> None:
+    if tool is not None and tool.scopes and (lacking := origin.lacks(tool.scopes)):
+        raise MissingScope(tool.name, caller, lacking)

@@ -31,8 +31,17 @@ UNAVAILABLE = ("disabled", "unusable")  # a server in such a state offers nothin
 MAX_FRAMES = 1000  # log messages and requests that wait for a client which does not read
 URI_MAX = 4096  # a URI that is longer is compared with no template, and cannot be watched
 MAX_SUBSCRIPTIONS = 1000  # resources that one listener may watch
+MAX_WATCHED_CHARS = (
+    16 * 1024 * 1024
+)  # of the URIs that all clients watch: each has as many sessions as it likes
 MAX_CHANGES = 1000  # that wait for a client which does not read; more are told as changes of what it watches
 
+# Of the templates of one server for one URI, in characters of the URI times expressions: about 10 ms. Its
+# 20,000 templates would otherwise take seconds each time that somebody reads what no server lists.
+MAX_TEMPLATE_STEPS = 200_000
+MAX_COMPARED_CHARS = (
+    200_000  # of the URIs of one server that are compared with the templates of our functions
+)
 MAX_SHARED = 10  # resources of a server that are told one by one because an earlier server lists them too
 MAX_TOLD = 100  # problems that are logged; a hostile server could go on with new ones
 MAX_SHOWN = 200  # characters of a URI that are shown
@@ -165,16 +174,20 @@ class ResourceSubscriptions:
         """`is_hidden` says whether a resource is not for this listener."""
         self._is_hidden = is_hidden
         self._by_uri: dict[str, _WatchedResource] = {}
+        self._chars = 0  # of these URIs
         self._leaving: dict[str, asyncio.Task[None]] = {}
 
     async def add(self, uri: str, listener: ChangeListener, holders: Sequence[ServerResources]) -> None:
         """Listen to a resource at the first of these servers that allows it; raises Fault."""
         if uri not in listener.uris and len(listener.uris) >= MAX_SUBSCRIPTIONS:
             raise Fault(INVALID_PARAMS, f"params.uri: over {MAX_SUBSCRIPTIONS} subscriptions")
-        listener.uris.add(uri)
         watch = self._by_uri.get(uri)
+        if watch is None and self._chars + len(uri) > MAX_WATCHED_CHARS:
+            raise Fault(INVALID_PARAMS, "params.uri: too many resources are watched by all clients together")
+        listener.uris.add(uri)
         if watch is None:
             watch = self._by_uri[uri] = _WatchedResource(uri)
+            self._chars += len(uri)
             watch.ready = _background(self._subscribe(watch, holders))
         watch.listeners.add(listener)
         assert watch.ready is not None
@@ -193,6 +206,7 @@ class ResourceSubscriptions:
         watch.listeners.discard(listener)
         if not watch.listeners:
             del self._by_uri[uri]
+            self._chars -= len(uri)
             self._leaving[uri] = task = _background(self._unsubscribe(watch))
             task.add_done_callback(lambda _: self._unsubscribed(uri, task))
 
@@ -264,6 +278,7 @@ class ResourceCatalog:
         self._list_others = list_servers
         self._own = own
         self._told: set[str] = set()  # problems that were logged
+        self._problems: tuple[list[object], list[str]] = ([], [])  # and the lists of which they are
         self._known: dict[int, tuple[ServerResources, Callable[[], object]]] = {}
         self._listeners: dict[int, ChangeListener] = {}
         self.subscriptions = ResourceSubscriptions(self._is_hidden)
@@ -339,7 +354,7 @@ class ResourceCatalog:
         listed = [one for one in shelves if any(item.get("uri") == uri for item in one.resources)]
         if listed:
             return listed[:1]
-        fitting = [one for one in shelves if any(_template_matches(item, uri) for item in one.templates)]
+        fitting = [one for one in shelves if _has_template_for(one.templates, uri)]
         found = fitting or [one for one in shelves if not one.capabilities or "resources" in one.capabilities]
         found = [one for one in found if one is not self._own]  # it has said that it has none
         if not found:
@@ -358,45 +373,56 @@ class ResourceCatalog:
 
         Our functions hide those of servers (F3), and a server those of the servers behind it.
         """
-        return [*self._hidden_by_functions(), *self._shared_by_servers()]
+        lists: list[object] = [] if self._own is None else [self._own.problems]
+        for server in self.resource_servers:
+            lists += (server, server.resources, server.templates, server.prompts)
+        known, found = self._problems
+        # Anybody may ask for the gateway's health, and a server lists up to 20,000 resources.
+        if len(known) != len(lists) or any(
+            a is not b and (a or b) for a, b in zip(known, lists, strict=True)
+        ):
+            found = [*self._hidden_by_functions(), *self._shared_by_servers()]
+            self._problems = lists, found
+        return found
 
     def _shared_by_servers(self) -> Iterator[str]:
         """The resources and templates that several servers list: the first server by name is read."""
         first: dict[str, str] = {}
         for server in self.resource_servers:
             shared = [
-                f"server {server.name}: {kind} {_shown(uri)} is read at server {first[uri]} instead,"
-                " which lists it too"
+                (kind, uri)
                 for kind, uri in _listed_uris(server)
                 if first.setdefault(uri, server.name) != server.name
                 and first[uri] != LOCAL_SERVER  # told with those that our functions hide
             ]
-            yield from shared[:MAX_SHARED]
+            for kind, uri in shared[:MAX_SHARED]:
+                where = f"server {server.name}: {kind} {_shown(uri)}"
+                yield f"{where} is read at server {first[uri]} instead, which lists it too"
             if len(shared) > MAX_SHARED:
                 rest = len(shared) - MAX_SHARED
                 yield f"server {server.name}: {rest} more resources are read at other servers instead"
 
-    def _hidden_by_functions(self) -> list[str]:
+    def _hidden_by_functions(self) -> Iterator[str]:
         own = self._own
         if own is None:
-            return []
-        hidden = [
-            f"server {server.name}: resource {_shown(str(item.get('uri')))} is read by a function of this"
-            " gateway instead"
-            for server in self.resource_servers
-            if server is not own
-            for item in server.resources
-            if own.has(str(item.get("uri")))
-        ]
+            return
+        yield from own.problems
         names = {str(item.get("name")) for item in own.prompts}
-        hidden += [
-            f"server {server.name}: prompt {item.get('name')} has its prefix here: a function has that name"
-            for server in self.resource_servers
-            if server is not own
-            for item in server.prompts
-            if item.get("name") in names
-        ]
-        return [*own.problems, *hidden]
+        others = [server for server in self.resource_servers if server is not own]
+        for server in others:
+            hidden = _hidden_uris(own, server)
+            for uri in hidden[:MAX_SHARED]:
+                what = f"resource {_shown(uri)} is read by a function of this gateway instead"
+                yield f"server {server.name}: {what}"
+            if len(hidden) > MAX_SHARED:
+                rest = len(hidden) - MAX_SHARED
+                what = f"{rest} more resources are read by functions of this gateway instead"
+                yield f"server {server.name}: {what}"
+        for server in others:
+            for name in dict.fromkeys(str(item.get("name")) for item in server.prompts):
+                if name in names:
+                    text = f"prompt {name} has its prefix here: a function has that name"
+                    yield f"server {server.name}: {text}"
 
     def listen(self, listener: ChangeListener) -> None:
         """Tell this listener of changes from now on, until `leave`."""
@@ -501,6 +527,20 @@ class ResourceCatalog:
             listener.tell(kind)
 
 
+def _hidden_uris(own: OwnResources, server: ServerResources) -> list[str]:
+    """The resources of a server that a function reads, as far as they can be compared in time."""
+    found: list[str] = []
+    chars = 0
+    for item in server.resources:
+        uri = str(item.get("uri"))
+        chars += len(uri)
+        if chars > MAX_COMPARED_CHARS:
+            break
+        if own.has(uri):
+            found.append(uri)
+    return found
+
+
 def _listed_uris(server: ServerResources) -> Iterator[tuple[str, str]]:
     """The URIs and templates of a server, each with its kind."""
     for kind, key, items in (
@@ -526,9 +566,21 @@ def _unique(items: Iterator[JsonObject], key: str) -> list[JsonObject]:
     return list(found.values())
 
 
-def _template_matches(item: JsonObject, uri: str) -> bool:
-    template = str(item.get("uriTemplate", ""))
-    return template == uri or (len(uri) <= URI_MAX and matches_template(template, uri))
+def _has_template_for(templates: Sequence[JsonObject], uri: str) -> bool:
+    """Whether one of a server's templates fits a URI, as far as they can be compared with it in time."""
+    steps = MAX_TEMPLATE_STEPS
+    for item in templates:
+        template = str(item.get("uriTemplate", ""))
+        if template == uri:
+            return True
+        if len(uri) > URI_MAX or not uri.startswith(template.partition("{")[0]):
+            continue
+        steps -= len(uri) * (1 + template.count("{"))
+        if steps < 0:
+            return False
+        if matches_template(template, uri):
+            return True
+    return False
 
 
 def _can_subscribe(capabilities: Mapping[str, object]) -> bool:

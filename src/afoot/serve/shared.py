@@ -30,20 +30,22 @@ from afoot.serve.unread_results import UnreadResults
 from afoot.wire import mcp_2026, sealed_state
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Fault
 from afoot.wire.mcp_2026 import missing_capability
-from afoot.wire.passthrough import declared_extensions
+from afoot.wire.passthrough import declared_extensions, sorted_extensions
 from afoot.wire.resources import Lookup
 from afoot.wire.results import Capabilities, ErrorMeta, ToolCall, read_early_answer
 
 INSTRUCTIONS_MAX_CHARS = 4000  # of one server's instructions
 FIRST_OPEN_WAIT_S = 10.0  # how long a list waits for a server that was never seen before
+MAX_EXTENSIONS_BYTES = 16 * 1024  # that a caller declares; they are kept, and tell connections apart
 CLIENT_LEFT = "the client closed the stream"
 
 
 class PendingCancel(Struct, frozen=True):
-    """A cancel that comes at a time, unless its timer is cancelled before."""
+    """A cancel that comes at a time, unless its timer is cancelled before; `by`: who asked for it."""
 
     due: float
     timer: TimerHandle
+    by: str = ""
 
 
 class GatewayState(Struct):
@@ -207,6 +209,7 @@ class GatewayState(Struct):
             trace=tool_call.trace, more=tool_call.unknown_params(),
             origin=origin.of_client(tool_call.client, tool_call.client_version),
         )  # fmt: skip
+        self._check_extensions(tool_call.capabilities)
         if self.servers is not None:
             self.servers.clients.note_extensions(caller, declared_extensions(submission.more))
         try:
@@ -221,23 +224,24 @@ class GatewayState(Struct):
         mac = sealed_state.arguments_mac(self.key, caller, tool_call.key, bytes(tool_call.arguments))
         return Claim(tool_call.key, tool_call.task, mac)
 
-    def check_lookup_scopes(self, lookup: Lookup, origin: CallOrigin) -> None:
-        """Check that the caller may look this up, if it is of our own functions; raises Fault (F1)."""
-        self._check_scopes(lookup.subject, lookup.caller, origin)
+    def check_lookup(self, lookup: Lookup, origin: CallOrigin) -> None:
+        """Check that the caller may look this up, and declares not too much; raises Fault (F1)."""
+        self._check_extensions(lookup.capabilities)
+        try:
+            self.own_offers.check_lookup(lookup, origin)
+        except MissingScope as error:
+            raise self.refusal(error) from None
 
     async def watch_resource(
         self, uri: str, listener: ChangeListener, caller: str, origin: CallOrigin
     ) -> None:
         """Tell a listener of this caller when a resource changes; raises Fault."""
-        self._check_scopes(uri, caller, origin)
-        listener.origin = origin
-        await self.resource_catalog.watch(uri, listener)
-
-    def _check_scopes(self, subject: str, caller: str, origin: CallOrigin) -> None:
         try:
-            self.own_offers.check_scopes(subject, caller, origin)
+            self.own_offers.check_watch(uri, caller, origin)
         except MissingScope as error:
             raise self.refusal(error) from None
+        listener.origin = origin
+        await self.resource_catalog.watch(uri, listener)
 
     def refusal(self, error: CallerError) -> Fault:
         """The protocol's error for a call that was not opened."""
@@ -279,6 +283,12 @@ class GatewayState(Struct):
         digest = sealed_state.request_digest(tool_call.name, bytes(tool_call.arguments))
         state = sealed_state.RequestState(call.id, number, caller, digest, expires, len(call.questions), now)
         return sealed_state.seal(state, self.key)
+
+    def _check_extensions(self, declared: Capabilities) -> None:
+        """Check that the extensions which a caller declares are not too large; raises Fault."""
+        if declared.extensions and len(sorted_extensions(declared.extensions)) > MAX_EXTENSIONS_BYTES:
+            where = "params._meta.io.modelcontextprotocol/clientCapabilities.extensions"
+            raise Fault(INVALID_PARAMS, f"{where}: over {MAX_EXTENSIONS_BYTES} bytes")
 
     def _check_param_headers(self, tool_call: ToolCall, headers: Mapping[str, str]) -> None:
         """Check that headers which mirror arguments say the same; raises Fault."""

@@ -30,6 +30,7 @@ from afoot.wire.results import (
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LATEST = VERSIONS[-1]
+MAX_INITIALIZE_BYTES = 64 * 1024  # of its params, which are kept as long as the session
 
 
 class InitializeParams(Struct):
@@ -111,6 +112,8 @@ _cancelled_decoder = msgspec.json.Decoder(CancelledParams)
 
 def read_initialize(message: Envelope) -> InitializeParams:
     """An `initialize`; raises Fault."""
+    if len(message.params) > MAX_INITIALIZE_BYTES:
+        raise Fault(INVALID_PARAMS, f"params: over {MAX_INITIALIZE_BYTES} bytes")
     return read_params(message, _initialize_decoder)
 
 

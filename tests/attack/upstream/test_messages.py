@@ -1,14 +1,16 @@
 """A server that sends odd messages: they are counted, and neither the log nor memory grows with them."""
 
+import asyncio
 import logging
 
 import pytest
-from msgspec import json
+from msgspec import Raw, json
 
+from afoot.providers.upstream.connection import MAX_ANSWERING
 from afoot.providers.upstream.transport import ANOMALIES_LOGGED
 from afoot.wire.client.incoming import MAX_VISIT_CHARS, URL_ELICITATION_REQUIRED, ReceivedLog, required_urls
 from afoot.wire.jsonrpc import Fault
-from tests.providers.upstream.test_connection import connected
+from tests.providers.upstream.test_connection import connected, turns
 from tests.providers.upstream.test_connection_wire_log import Log, Wire
 
 TIMES = 10 * ANOMALIES_LOGGED
@@ -79,6 +81,28 @@ async def test_a_wire_log_that_fails_costs_no_answer() -> None:
     task = await wire.ask(FullLog())
     wire.come(id=1, result={})
     assert bytes(await task) == b"{}"
+
+
+async def test_requests_without_end_are_refused() -> None:
+    """H8, Q3: each one that waits is a task of ours, and maybe a question to every client."""
+    connection, hand = connected()
+    waiting = asyncio.Event()
+
+    async def list_roots() -> list[Raw]:
+        await waiting.wait()
+        return []
+
+    connection.list_roots = list_roots
+    for number in range(5 * MAX_ANSWERING):
+        connection.receive(json.encode({"jsonrpc": "2.0", "method": "roots/list", "id": number}))
+    assert len(hand.sent) == 4 * MAX_ANSWERING
+    assert {"wait for an answer" in one["error"]["message"] for one in hand.sent} == {True}
+    assert connection.server_log.counted == {"too_many_requests": 4 * MAX_ANSWERING}
+    waiting.set()
+    await turns()
+    connection.receive(json.encode({"jsonrpc": "2.0", "method": "roots/list", "id": "next"}))
+    await turns()
+    assert hand.sent[-1] == {"jsonrpc": "2.0", "id": "next", "result": {"roots": []}}
 
 
 async def test_ids_of_visited_pages_are_bounded_in_length() -> None:

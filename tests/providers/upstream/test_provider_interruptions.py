@@ -4,9 +4,10 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import Raw, json
 
 from afoot.config.settings import Server
 from afoot.core.facts import Answer
@@ -16,6 +17,7 @@ from afoot.providers.upstream import provider as upstreams
 from afoot.providers.upstream.offers import ServerLists
 from afoot.providers.upstream.provider import LISTING, ServerOptions, Upstream
 from afoot.providers.upstream.transport_stdio import StdioTransport
+from afoot.wire.passthrough import CAPABILITIES_KEY
 from tests.providers.fake_run import ScriptedRun, text_of, until
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
 from tests.providers.upstream.started_servers import ROOT, opened, raw, run_tool
@@ -154,6 +156,34 @@ async def test_a_callers_connection_that_is_used_is_not_closed_for_another(
         busy = [asyncio.create_task(run_tool(upstream, "hang", run)) for run in runs]
         await until(lambda: all(run.readings for run in runs))
         assert not any(task.done() for task in busy)
+        for task in busy:
+            task.cancel()
+
+
+def declaring(extension: str) -> ScriptedRun:
+    """A run whose caller declares this extension."""
+    run = ScriptedRun()
+    run.caller = extension
+    declared: dict[str, Any] = {CAPABILITIES_KEY: {"extensions": {extension: {}}}}
+    run.more = Raw(json.encode({"_meta": declared}))
+    return run
+
+
+async def test_a_caller_that_always_declares_something_else_starts_few_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """U8, H8: a server of the handshake era is a process for each set of extensions; the unused ones end."""
+    monkeypatch.setattr(upstreams, "MAX_EXTENSION_SETS", 2)
+    async with opened(raw("2025")) as upstream:
+        for number in range(6):
+            await run_tool(upstream, "echo", declaring(f"x/{number}"), text="x")
+        assert len(upstream._connections) <= 3
+        runs = [declaring(f"y/{number}") for number in range(6)]
+        busy = [asyncio.create_task(run_tool(upstream, "hang", run)) for run in runs]
+        await until(lambda: sum(bool(run.readings) for run in runs) == 4)
+        refused, _ = await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+        assert {"sets of extensions" in str(task.exception()) for task in refused} == {True}
+        assert text_of(await run_tool(upstream, "echo", text="x")) == "x", "all others are served"
         for task in busy:
             task.cancel()
 

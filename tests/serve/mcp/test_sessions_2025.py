@@ -11,6 +11,7 @@ from afoot.serve.mcp import sessions_2025
 from afoot.serve.mcp.call_request import EVENT_MAX_BYTES
 from afoot.serve.mcp.sessions_2025 import SESSION_IDLE_S, session_caller
 from afoot.serve.shared import GatewayState
+from afoot.wire.mcp_2025 import MAX_INITIALIZE_BYTES
 from tests.serve.fake_gateway import Message, asks, faked, nap, only, site_of
 from tests.serve.mcp.era_2026.test_subscriptions import change, methods
 from tests.serve.raw_transports import Exchange, Web, cancelled, client, hello, older, request
@@ -89,6 +90,15 @@ async def test_an_initialize_that_is_wrong_opens_nothing() -> None:
         done = await web.ask(request("initialize", {"protocolVersion": 1}))
         assert (done.status, done.messages[0]["error"]["code"], done.messages[0]["id"]) == (200, -32602, 1)
         assert "mcp-session-id" not in done.headers
+
+
+@faked
+async def test_an_initialize_without_bound_opens_nothing() -> None:
+    """S3, H8: a thousand sessions would keep as many names and capabilities of 4 MB."""
+    async with site_of(nap) as gateway:
+        web = Web(gateway)
+        wide = await web.ask(hello(extensions={"x": "y" * MAX_INITIALIZE_BYTES}))
+        assert "over" in wide.messages[0]["error"]["message"] and not web.session
 
 
 @faked

@@ -94,6 +94,11 @@ class OfferProvider:
         """The call that fills in the prompt of this name."""
         return self._tools.get(PROMPT_PREFIX + name)
 
+    def find_referenced(self, ref: Mapping[str, Any]) -> Tool | None:
+        """The call of the prompt or resource whose arguments are completed."""
+        found = self._referenced(ref)
+        return None if found is None else self._tools[found.tool.name]
+
     def prepare(self, tool: str, arguments: Raw) -> Work:
         """The work of one attempt; raises UnknownName, or ToolError.validation naming the arguments."""
         offer = self._offers.get(tool)

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from math import inf
 from typing import Any, Final
@@ -34,12 +35,13 @@ from afoot.wire.client import tasks as client_tasks
 from afoot.wire.client.incoming import InputRequest, ReceivedLog, ServerDescription
 from afoot.wire.client.outgoing import Dialect
 from afoot.wire.client.tasks import ReceivedTask
-from afoot.wire.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Envelope, Fault, Id
 
 # A server that asks for roots so soon after the handshake most likely asks for itself, not for a call.
 STARTUP_S: Final = 2.0
 PROBE_S: Final = 5.0  # a server of 2025 may never answer a method that it does not know
 HTTP_PROBE_FACTOR: Final = 3  # over HTTP, where the server may have to wake up first
+MAX_ANSWERING: Final = 200  # requests of a server that wait for an answer; more are refused
 MAX_VISITS: Final = 1000  # pages that a server may report as visited before anybody asks about them
 # Requests that open a connection. They are never cancelled: the protocol forbids it.
 OPENING_METHODS: Final = ("initialize", "server/discover")
@@ -394,6 +396,11 @@ class McpConnection:
         if message.id in self._answering:
             self._send(outgoing.error_response(message.id, Fault(INVALID_REQUEST, "this id is still in use")))
             return
+        if len(self._answering) >= MAX_ANSWERING:
+            self.server_log.count_anomaly("too_many_requests", f"{MAX_ANSWERING} wait for an answer")
+            text = f"{MAX_ANSWERING} requests of this server wait for an answer"
+            self._send(outgoing.error_response(message.id, Fault(INTERNAL_ERROR, text)))
+            return
         followed = self._followed.get(client_tasks.related_task(message.params) or "")
         if followed is not None:
             self._start_answering(message.id, self._answer_request(message, followed.listener, ""), followed)
@@ -420,9 +427,15 @@ class McpConnection:
     ) -> None:
         """Answer a request of the server, for no longer than the request of ours that it is about."""
         task = self._answering[request_id] = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(partial(self._forget_answering, request_id))
         if pending is not None:
             pending.answer_tasks.add(task)
             task.add_done_callback(pending.answer_tasks.discard)
+
+    def _forget_answering(self, request_id: Id, task: asyncio.Task[None]) -> None:
+        """Free the id of a request, also where its task was cancelled before its first step."""
+        if self._answering.get(request_id) is task:
+            del self._answering[request_id]
 
     async def _answer_request(self, message: Envelope, listener: RequestListener, to: str) -> None:
         assert isinstance(message.id, int | str)

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 SHARED: Final = ""  # stands for the caller of the connection that callers share
 MAX_CALLER_CONNECTIONS: Final = 64  # beyond it the one that was not used for the longest time is closed
+# Of these, for sets of extensions that one caller declares, or all callers without a connection of their own:
+# each may be a process. Twice as many may be in use at once; a request for one more is refused.
+MAX_EXTENSION_SETS: Final = 8
 CLOSE_S: Final = 10.0
 LEVEL_S: Final = 5.0  # to wait until a server has taken a log level
 MAX_READINGS: Final = (
@@ -373,7 +376,7 @@ class Upstream:
         """Return a connection, which becomes the most recently used."""
         reconnecting = self._connections.pop(key, None)
         if reconnecting is None:
-            self._close_longest_unused()
+            self._make_room_for(key)
             connect = partial(self._connect, key)
             reconnecting = Reconnecting(
                 self.name,
@@ -385,12 +388,23 @@ class Upstream:
         self._connections[key] = reconnecting
         return reconnecting
 
-    def _close_longest_unused(self) -> None:
-        """Close the connection longest unused, if callers have many; one that is in use is never closed."""
-        own = [key for key in self._connections if key != LISTING]
-        unused = (key for key in own if not self._connections[key].is_used)
-        if len(own) >= MAX_CALLER_CONNECTIONS and (oldest := next(unused, None)) is not None:
-            self._spawn(self._connections.pop(oldest).close())
+    def _make_room_for(self, key: ConnectionKey) -> None:
+        """Close the connection longest unused, if there are many; one that is in use is never closed.
+
+        Raises ToolError if a caller has too many in use, by declaring other extensions in each request.
+        """
+        own = [one for one in self._connections if one != LISTING]
+        same = [one for one in own if one.caller == key.caller]
+        for group, most in ((same, MAX_EXTENSION_SETS), (own, MAX_CALLER_CONNECTIONS)):
+            unused = (one for one in group if one in self._connections and not self._connections[one].is_used)
+            if len(group) >= most and (oldest := next(unused, None)) is not None:
+                self._spawn(self._connections.pop(oldest).close())
+        in_use = sum(one in self._connections for one in same)
+        if key != LISTING and not key.era and in_use >= 2 * MAX_EXTENSION_SETS:
+            text = (
+                f"server {self.name} has {in_use} connections in use for sets of extensions; try again later"
+            )
+            raise ToolError.unavailable(text, code="too_many_connections")
 
     async def _wait_until_listed(self, caller: str, extensions: Raw, tool: str) -> None:
         """Wait until the connection of a caller is up, and its tools were read; raises ToolError."""

@@ -385,7 +385,7 @@ class Era2025:
 
     async def _is_own_lookup(self, message: Envelope, lookup: Lookup, stream: ResponseStream) -> bool:
         """Serve a lookup of a function of ours as a call; False if it is none. Raises Fault."""
-        self._gateway.check_lookup_scopes(lookup, stream.origin)
+        self._gateway.check_lookup(lookup, stream.origin)
         own = self._gateway.own_offers.find(lookup)
         if own is None:
             return False

@@ -114,7 +114,7 @@ class Era2026(Struct, eq=False):
             last = lookup_result_2026(lookup, gateway.info, page)
             await finish_within_bound(stream, last, gateway.unread, self._caller)
             return
-        gateway.check_lookup_scopes(lookup, stream.origin)
+        gateway.check_lookup(lookup, stream.origin)
         own = gateway.own_offers.find(lookup)
         if own is None:
             with pending.without_call(lookup.id) as wakeup:
