@@ -1,11 +1,13 @@
 """Cancels with a delay over the operator's API: they can be withdrawn, and come without who asked."""
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
 from afoot.wire.framing import ServerSentEvent
-from tests.e2e.gateway import until
+from tests.e2e.gateway import Gateway, until
 from tests.serve.api_client import Api
 
 
@@ -93,3 +95,38 @@ def test_a_call_that_ends_before_its_cancel_is_left_alone(api: Api) -> None:
     api.post(f"/api/calls/{other}/cancel", {"after_s": 0.2})
     api.ended(other)
     until(lambda: api.call(call)["outcome"] == "refused", "the same end")
+
+
+def caller(gateway: Gateway, name: str) -> Api:
+    """The API for who may start calls, and see its own."""
+    command = [sys.executable, "-m", "afoot", "tokens", "add", name, "--scope", "call"]
+    made = subprocess.run(command, env=gateway.environment, capture_output=True, text=True, check=True)
+    api = Api(gateway)
+    api.token = made.stdout.strip()
+    return api
+
+
+def test_the_caller_of_a_call_takes_back_no_cancel_of_somebody_else(gateway: Gateway, api: Api) -> None:
+    """X1, S2: a program that is to be stopped neither withdraws that nor puts it off; it may stop at once."""
+    own = caller(gateway, "worker")
+    call = own.start("doze")
+    path = f"/api/calls/{call}/cancel"
+    due = api.post(path, {"after_s": 30, "reason": "enough"}).body["cancel_due"]
+    assert own.post(path, {"after_s": 60}).body["cancel_due"] == due
+    assert own.send("DELETE", path, None, {}).status == 403
+    assert api.call(call)["cancel_due"] == due
+    assert own.post(path, {}).status == 202
+    assert own.ended(call)["outcome"] == "cancelled"
+
+
+def test_the_caller_of_a_call_takes_back_its_own_cancel(gateway: Gateway, api: Api) -> None:
+    """X1, S2: and puts it off; so may the operator."""
+    own = caller(gateway, "other")
+    call = own.start("doze")
+    path = f"/api/calls/{call}/cancel"
+    first = own.post(path, {"after_s": 30}).body["cancel_due"]
+    assert own.post(path, {"after_s": 60}).body["cancel_due"] > first
+    assert own.send("DELETE", path, None, {}).status == 200
+    own.post(path, {"after_s": 60})
+    assert api.send("DELETE", path, None, {}).status == 200
+    own.post(path, {})

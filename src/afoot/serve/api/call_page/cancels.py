@@ -33,13 +33,14 @@ async def cancel(request: ApiRequest) -> None:
     reason = want.reason or CancelCallRequest().reason
     if not 0 <= want.after_s <= MAX_DELAY_S:
         raise ApiError(422, f"after_s: must be a number from 0 to {MAX_DELAY_S:g}", fields=["after_s"])
-    _forget(gateway, live)
-    if want.after_s:
+    if not want.after_s:
+        _forget(gateway, live)
+        _cancel_now(request, live, reason)
+    elif _may_withdraw(request, live):
+        _forget(gateway, live)
         due = gateway.engine.clock.now() + want.after_s
         timer = gateway.engine.clock.at(due, lambda: _cancel_now(request, live, reason))
-        gateway.pending_cancels[live.call.id] = PendingCancel(due, timer)
-    else:
-        _cancel_now(request, live, reason)
+        gateway.pending_cancels[live.call.id] = PendingCancel(due, timer, request.identity)
     seen = call_view(live.call, gateway.engine.clock.now())
     await gateway.wait_until_recorded()
     pending = gateway.pending_cancels.get(live.call.id)
@@ -51,6 +52,8 @@ async def withdraw(request: ApiRequest) -> None:
     request.query()
     gateway = request.gateway
     live = await _own_live_call(request)
+    if not _may_withdraw(request, live):
+        request.principal.require_scope(ANSWER)
     if not _forget(gateway, live):
         what = (
             "is being cancelled already" if live.call.state is State.CANCELLING else "has no pending cancel"
@@ -70,6 +73,15 @@ async def _own_live_call(request: ApiRequest) -> LiveCall:
             409, f"call {call.id} is over: {call.end.outcome}", "refused", outcome=call.end.outcome
         )
     return live
+
+
+def _may_withdraw(request: ApiRequest, live: LiveCall) -> bool:
+    """Whether the asker may take back or put off the pending cancel of a call, if there is one.
+
+    The caller of a call may not do so with the cancel of somebody else, who wants it to stop.
+    """
+    pending = request.gateway.pending_cancels.get(live.call.id)
+    return pending is None or pending.by == request.identity or ANSWER in request.principal.scopes
 
 
 def _cancel_now(request: ApiRequest, live: LiveCall, reason: str) -> None:
