@@ -118,3 +118,13 @@ def test_an_installation_teaches_the_timeout_that_it_wrote_until_it_is_undone() 
     assert stored_client_limits().limit_s(Settings(), "qwen-cli-mcp-client-afoot") == 3600
     stored_client_limits().forget_install("qwen-cli-mcp-client*")
     assert stored_client_limits().limit_s(Settings(), "qwen-cli-mcp-client-afoot") == 600
+
+
+def test_cancels_under_many_names_push_out_no_installed_limit() -> None:
+    """N2: any program may say that it has any name."""
+    limits = stored_client_limits()
+    limits.learn_from_install("my-host", 120.0)
+    for number in range(MAX_LEARNED + 5):
+        limits.learn_from_cancel(f"stranger-{number}", TIMEOUTS[0], 45.0)
+    assert stored_client_limits().limit_s(Settings(), "my-host") == 120
+    assert len(stored_client_limits().learned()) == MAX_LEARNED + 1

@@ -129,7 +129,10 @@ class ClientLimits:
         """Keep `new` in place of what this teacher taught of this client; raises CallerError."""
         with self._file.held() if self._file is not None else nullcontext():
             kept = [one for one in self.learned() if (one.client, one.by) != (client, by)]
-            self._learned = sorted([*kept, *new], key=lambda one: one.at)[-MAX_LEARNED:]
+            # Any program may teach by cancels under any name, so these make room for each other alone.
+            lasting = [one for one in (*kept, *new) if one.by == "install"]
+            others = sorted((one for one in (*kept, *new) if one.by != "install"), key=lambda one: one.at)
+            self._learned = sorted([*lasting, *others[-MAX_LEARNED:]], key=lambda one: one.at)
             if self._file is not None:
                 self._file.write(self._learned)
 

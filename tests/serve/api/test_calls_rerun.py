@@ -46,3 +46,11 @@ def test_a_rerun_that_does_not_fit_is_refused(api: Api) -> None:
     assert api.post("/api/calls/nobody0000/rerun", {}).status == 404
     wrong = api.post(f"/api/calls/{first['id']}/rerun", {"arguments": {"a": "x", "b": 1}}).body["id"]
     assert api.ended(wrong)["failure"]["category"] == "validation"
+
+
+def test_a_secret_below_a_name_of_digits_is_no_place_in_a_list(api: Api) -> None:
+    """S4: the name may have more digits than Python reads as a number."""
+    first = api.start("add", a={"9" * 5_000: {"password": "hunter22hunter22"}}, b=3)
+    api.ended(first)
+    answer = api.post(f"/api/calls/{first}/rerun", {"arguments": {"a": [1], "b": 3}})
+    assert answer.status == 202

@@ -14,7 +14,7 @@ from afoot.engine.recovery import load_call
 from afoot.engine.wire_log import CallMessages, WireMessage
 from afoot.errors import UnknownName
 from afoot.serve.access.principal import ANSWER
-from afoot.serve.api.call_events import FollowOptions, stream_events
+from afoot.serve.api.call_events import FollowOptions, is_position, stream_events
 from afoot.serve.api.history.call_filters import ENDED_FILTERS, FILTERS, read_filters, read_flag, read_time
 from afoot.serve.api.request import ApiError, ApiRequest, read_choice, read_number
 from afoot.serve.api.views import (
@@ -318,7 +318,7 @@ def _is_missing(arguments: Raw, pointer: str) -> bool:
     at = json.decode(arguments or b"{}")
     *above, last = [one.replace("~1", "/").replace("~0", "~") for one in pointer.split("/")[1:]]
     for step in above:
-        if isinstance(at, list) and step.isdecimal() and int(step) < len(at):
+        if isinstance(at, list) and is_position(step) and int(step) < len(at):
             at = at[int(step)]
         elif isinstance(at, dict) and step in at:
             at = at[step]
