@@ -2,7 +2,7 @@
 // its arguments. The page of the call has everything.
 
 import { each, h } from "../lib/dom.js";
-import { approvalInWords, limitsInWords, stateInWords } from "../lib/call/call_words.js";
+import { approvalInWords, limitsInWords, stateInWords } from "../lib/call/facts_in_words.js";
 import {
   formatEstimate,
   formatPercent,
@@ -24,7 +24,7 @@ import { copyButton } from "./controls.js";
 import { icon } from "./icon.js";
 import { progressBar } from "./progress_bar.js";
 import { stateIcon } from "./state_icon.js";
-import { waterfall } from "./waterfall.js";
+import { waterfall } from "./call/waterfall.js";
 
 /** @typedef {import("./call/call_model.js").CallModel} CallModel */
 

@@ -18,8 +18,8 @@ import { icon } from "../components/icon.js";
 import { wholeQuestion } from "../components/question.js";
 import { runForm } from "../components/run_form.js";
 import { stateIcon } from "../components/state_icon.js";
-import { waterfall } from "../components/waterfall.js";
-import { formatMinute, stateInWords } from "../lib/call/call_words.js";
+import { waterfall } from "../components/call/waterfall.js";
+import { formatMinute, stateInWords } from "../lib/call/facts_in_words.js";
 import { each, h } from "../lib/dom.js";
 import { joinNonEmpty, plural, safeText } from "../lib/format.js";
 import { errorMessage, resource } from "../lib/resource.js";
@@ -28,7 +28,7 @@ import { questionKey, questionOfCall } from "../lib/open_questions.js";
 import { callPath, navigate, route, toolPath, withQuery } from "../lib/router.js";
 import { shellCommand } from "../lib/shell_command.js";
 import { computed, onCleanup, signal } from "../lib/signal.js";
-import { mostAtOnce } from "../lib/spans.js";
+import { mostAtOnce } from "../lib/call/spans.js";
 
 /** @typedef {import("../components/call/call_model.js").CallModel} CallModel */
 /** @typedef {() => CallView} View the newest known view */

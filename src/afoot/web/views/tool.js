@@ -8,7 +8,7 @@ import { collapsible, textBlock } from "../components/content.js";
 import { each, h } from "../lib/dom.js";
 import { formatCount, formatSpan, safeText } from "../lib/format.js";
 import { callPages } from "../lib/history/call_pages.js";
-import { limitsInWords } from "../lib/call/call_words.js";
+import { limitsInWords } from "../lib/call/facts_in_words.js";
 import { errorMessage, resource } from "../lib/resource.js";
 import { toolPath } from "../lib/router.js";
 import { computed, onCleanup, signal } from "../lib/signal.js";

@@ -6,14 +6,14 @@ import { callFromView } from "../../lib/fold.js";
 import { resource } from "../../lib/resource.js";
 import { callPath } from "../../lib/router.js";
 import { computed, effect, signal } from "../../lib/signal.js";
-import { silenceOver } from "../../lib/silence.js";
-import { treeRows } from "../../lib/spans.js";
+import { silenceOver } from "../../lib/call/silence.js";
+import { treeRows } from "../../lib/call/spans.js";
 import { isLive, stateOf } from "../../lib/state.js";
 import { store } from "../../lib/store.js";
 import { tick } from "../../lib/time.js";
 
-/** @typedef {import("../../lib/spans.js").Row} Row */
-/** @typedef {import("../../lib/silence.js").Silence} Silence */
+/** @typedef {import("../../lib/call/spans.js").Row} Row */
+/** @typedef {import("../../lib/call/silence.js").Silence} Silence */
 /** @typedef {ReturnType<typeof callModel>} CallModel */
 
 const HEARD_GAP_S = 0.5; // signs of life that are closer to each other are one in the drawing of the silence

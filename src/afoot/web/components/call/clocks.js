@@ -2,11 +2,11 @@
 
 import { h } from "../../lib/dom.js";
 import { formatElapsed, formatPercent, formatSpan, safeText } from "../../lib/format.js";
-import { lengthOf } from "../../lib/silence.js";
+import { lengthOf } from "../../lib/call/silence.js";
 import { ceilingLine, silenceRing } from "../clocks.js";
-import { sawtooth } from "../sawtooth.js";
+import { sawtooth } from "./sawtooth.js";
 
-/** @typedef {import("../../lib/silence.js").Silence} Silence */
+/** @typedef {import("../../lib/call/silence.js").Silence} Silence */
 
 const FROZEN_WORDS = /** @type {Record<string, string>} */ ({
   asked: "Both stand still while a person is asked",

@@ -1,7 +1,7 @@
 // callComparison: a call beside another run of its tool: arguments, duration, result, and both timelines on one scale.
 
 import { h } from "../../lib/dom.js";
-import { approvalInWords, childrenInWords, formatInstant, stateInWords } from "../../lib/call/call_words.js";
+import { approvalInWords, childrenInWords, formatInstant, stateInWords } from "../../lib/call/facts_in_words.js";
 import { compareMembers } from "../../lib/call/compare.js";
 import { storyFeed } from "../../lib/call/story_feed.js";
 import { callFromView } from "../../lib/fold.js";
@@ -9,16 +9,16 @@ import { formatSpan, safeText } from "../../lib/format.js";
 import { errorMessage, resource } from "../../lib/resource.js";
 import { callPath } from "../../lib/router.js";
 import { computed } from "../../lib/signal.js";
-import { lengthOf, silenceOver } from "../../lib/silence.js";
-import { treeRows } from "../../lib/spans.js";
+import { lengthOf, silenceOver } from "../../lib/call/silence.js";
+import { treeRows } from "../../lib/call/spans.js";
 import { stateOf } from "../../lib/state.js";
 import { diffWords } from "../../lib/text_diff.js";
 import { preciseNow } from "../../lib/time.js";
 import { icon } from "../icon.js";
-import { waterfall } from "../waterfall.js";
+import { waterfall } from "./waterfall.js";
 import { partsOf } from "./result.js";
 
-/** @typedef {import("../../lib/spans.js").Row} Row */
+/** @typedef {import("../../lib/call/spans.js").Row} Row */
 
 const MAX_ROWS = 30; // of each timeline
 const MAX_DIFF = 20_000; // characters of a result that are compared word by word

@@ -7,7 +7,7 @@ import {
   childrenInWords,
   formatInstant,
   limitsInWords,
-} from "../../lib/call/call_words.js";
+} from "../../lib/call/facts_in_words.js";
 import { formatSpan, joinNonEmpty, plural, safeText } from "../../lib/format.js";
 import { isContainer, isObject, isRedacted } from "../../lib/exact_json.js";
 import { callPath, toolPath } from "../../lib/router.js";
@@ -15,7 +15,7 @@ import { tick } from "../../lib/time.js";
 import { collapsible, jsonTree } from "../content.js";
 import { copyButton } from "../controls.js";
 
-/** @typedef {import("../../lib/spans.js").Row} Row */
+/** @typedef {import("../../lib/call/spans.js").Row} Row */
 
 const MAX_SHORT = 200; // characters of a value that is shown in its line
 

@@ -4,8 +4,8 @@ import { svg } from "../../lib/dom.js";
 import { mergeTicks } from "../../lib/call/timescale.js";
 import { stateShape } from "../state_icon.js";
 
-/** @typedef {import("../../lib/spans.js").Row} Row */
-/** @typedef {import("../../lib/spans.js").Mark} Mark */
+/** @typedef {import("../../lib/call/spans.js").Row} Row */
+/** @typedef {import("../../lib/call/spans.js").Mark} Mark */
 /** Where a row is drawn: `x` of an instant, `y` of its middle, and the instants that are seen. @typedef {{x: (at: number) => number, y: number, name: string, from: number, until: number}} Place */
 
 const BAR_PX = 12;

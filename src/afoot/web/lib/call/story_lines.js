@@ -3,7 +3,7 @@
 
 import { formatCount, formatProgress, formatSpan, joinNonEmpty } from "../format.js";
 import { OUTCOME_WORDS } from "../state.js";
-import { answerWord, answererInWords } from "./call_words.js";
+import { answerWord, answererInWords } from "./facts_in_words.js";
 
 /** @typedef {"state" | "message" | "question" | "log"} LineKind */
 /** @typedef {"dot" | "waiting" | "answer" | "retrying" | "queued" | "held_up" | "cancelling" | "done" | "failed" | "cancelled" | "info"} LineMark */

@@ -1,11 +1,11 @@
 // sawtooth: the silence of a call over time. It rises while nothing is heard and falls with each report, below the line of
 // its limit; where the clock stood still, the ground is amber.
 
-import { h, svg } from "../lib/dom.js";
-import { formatSpan, plural } from "../lib/format.js";
-import { lengthOf, outline } from "../lib/silence.js";
+import { h, svg } from "../../lib/dom.js";
+import { formatSpan, plural } from "../../lib/format.js";
+import { lengthOf, outline } from "../../lib/call/silence.js";
 
-/** @typedef {import("../lib/silence.js").Silence} Silence */
+/** @typedef {import("../../lib/call/silence.js").Silence} Silence */
 
 const WIDTH = 400;
 const HEIGHT = 46;

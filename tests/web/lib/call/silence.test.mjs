@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { lengthOf, outline, silenceOver } from "../../../src/afoot/web/lib/silence.js";
-import { treeRows } from "../../../src/afoot/web/lib/spans.js";
-import { asked, call, plain, story } from "./call/a_story.mjs";
+import { lengthOf, outline, silenceOver } from "../../../../src/afoot/web/lib/call/silence.js";
+import { treeRows } from "../../../../src/afoot/web/lib/call/spans.js";
+import { asked, call, plain, story } from "./a_story.mjs";
 
 const over = (told, now = 99, heard = []) => silenceOver(treeRows(told, now)[0], heard);
 const teeth = ({ teeth }) => teeth.map(({ from, until }) => [from, until]);

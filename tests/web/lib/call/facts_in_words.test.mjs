@@ -10,7 +10,7 @@ import {
   formatInstant,
   limitsInWords,
   stateInWords,
-} from "../../../../src/afoot/web/lib/call/call_words.js";
+} from "../../../../src/afoot/web/lib/call/facts_in_words.js";
 import { compareMembers } from "../../../../src/afoot/web/lib/call/compare.js";
 import { cellText, tableOf } from "../../../../src/afoot/web/lib/call/result_table.js";
 

@@ -1,10 +1,10 @@
 // treeRows: the calls of a story as rows of a waterfall, each with its marks, its reports and its end. Pure.
 
-import { callFromView } from "./fold.js";
-import { formatSpan, joinNonEmpty } from "./format.js";
-import { stateOf } from "./state.js";
+import { callFromView } from "../fold.js";
+import { formatSpan, joinNonEmpty } from "../format.js";
+import { stateOf } from "../state.js";
 
-/** @typedef {import("./state.js").CallState} CallState */
+/** @typedef {import("../state.js").CallState} CallState */
 /** @typedef {"queued" | "asked" | "below" | "running" | "cancelling" | "lost"} PhaseKind */
 /** A stretch of a call in which one thing held. @typedef {{kind: PhaseKind, from: number, until: number, attempt: number, words: string}} Phase */
 /** A mark of the waterfall: a phase, or a part of one. @typedef {{kind: PhaseKind | "parent" | "silent", from: number, until: number, words: string}} Mark */

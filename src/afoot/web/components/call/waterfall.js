@@ -1,17 +1,17 @@
 // waterfall: a tree of calls over time. Names and durations are HTML, the lanes are one SVG of the visible window, so that
 // an hour at a zoom of ten seconds costs no more than a minute. A pointer, or the arrow keys, tell what happened when.
 
-import { each, h, svg } from "../lib/dom.js";
-import { axisLabel, axisSpan, axisStep, axisTimes, zoomLevels, zoomWord } from "../lib/call/timescale.js";
-import { formatSpan, joinNonEmpty, plural, safeText } from "../lib/format.js";
-import { callPath, navigate } from "../lib/router.js";
-import { computed, effect, onCleanup, signal } from "../lib/signal.js";
-import { markAt, saidAround } from "../lib/spans.js";
-import { stateInWords } from "../lib/call/call_words.js";
-import { patterns, rowShapes } from "./call/waterfall_marks.js";
-import { stateIcon } from "./state_icon.js";
+import { each, h, svg } from "../../lib/dom.js";
+import { axisLabel, axisSpan, axisStep, axisTimes, zoomLevels, zoomWord } from "../../lib/call/timescale.js";
+import { formatSpan, joinNonEmpty, plural, safeText } from "../../lib/format.js";
+import { callPath, navigate } from "../../lib/router.js";
+import { computed, effect, onCleanup, signal } from "../../lib/signal.js";
+import { markAt, saidAround } from "../../lib/call/spans.js";
+import { stateInWords } from "../../lib/call/facts_in_words.js";
+import { patterns, rowShapes } from "./waterfall_marks.js";
+import { stateIcon } from "../state_icon.js";
 
-/** @typedef {import("../lib/spans.js").Row} Row */
+/** @typedef {import("../../lib/call/spans.js").Row} Row */
 /** @typedef {{at: number, row: number}} Pointer */
 /**
  * `rowHeight` in pixels; `current`: the call whose view this is; `until`: where the axis ends, to compare with another.

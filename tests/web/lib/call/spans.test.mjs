@@ -3,8 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { clockTimes, markAt, mostAtOnce, saidAround, treeRows } from "../../../src/afoot/web/lib/spans.js";
-import { asked, call, plain, story } from "./call/a_story.mjs";
+import {
+  clockTimes,
+  markAt,
+  mostAtOnce,
+  saidAround,
+  treeRows,
+} from "../../../../src/afoot/web/lib/call/spans.js";
+import { asked, call, plain, story } from "./a_story.mjs";
 
 const marks = (row) => row.marks.map(({ kind, from, until }) => [kind, from, until]);
 
