@@ -39,6 +39,7 @@ test("V1: the list has the selected time, and trees only while nothing else narr
   const next = query(range.pagePath({ show: "failed", q: "x" }, time, 50, 50));
   assert.equal(next.outcome, range.BAD_OUTCOMES);
   assert.deepEqual([next.q, next.skip, next.roots, next.count], ["x", "50", undefined, undefined]);
+  assert.equal(query(range.pagePath({ tool: "x" }, time, 0, 50)).count, undefined, "the summary counts them");
 });
 
 test("V1: the summary covers the whole time, and the export what is listed", () => {

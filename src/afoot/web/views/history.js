@@ -44,7 +44,7 @@ const COLUMNS = [
 export function view() {
   const state = historyState();
   const { query, time, summary, list } = state;
-  const isKnown = () => list.counts() || list.problem();
+  const isKnown = () => list.isLoaded() || list.problem();
   const more = h("div.load-more", { "aria-hidden": "true" });
   watchEnd(more, list);
   return h(
@@ -62,7 +62,7 @@ export function view() {
       head: tableHead(query),
     }),
     loadingRows(isKnown, 12),
-    emptyMessage(list.counts, list.calls, () => nothingFound(query(), time())),
+    emptyMessage(list.isLoaded, list.calls, () => nothingFound(query(), time())),
     more,
   );
 }
@@ -86,6 +86,12 @@ function historyState() {
   });
   const summary = resource(() => range.summaryPath(query(), time(), PARTS), { first: kept?.state.summary });
   const list = callPages((skip, limit) => range.pagePath(query(), time(), skip, limit), kept?.state.list);
+  // The summary counts the same calls, unless the list has fewer.
+  const counts = computed(() => {
+    const found = /** @type {HistorySummary | null} */ (summary.value());
+    if (range.isNarrower(query(), time())) return list.counts();
+    return found && { total: found.calls, roots: found.roots };
+  });
   const spans = computed(() => new Map(told(summary.value()).map((one) => [one[0], spanOf(one)])));
   const live = signal(/** @type {Call[]} */ ([]));
   effect(() => {
@@ -95,7 +101,7 @@ function historyState() {
   onCleanup(store.listen((kind, { call }) => kind === "finished" && fits(call.peek(), query.peek()) && newer.set(newer.peek() + 1))); // prettier-ignore
   keepVisit("history", () => ({ end: end.peek(), summary: summary.value.peek(), list: list.keep() }));
   if (kept) restoreScroll(kept.scroll);
-  return { query, time, end, newer, refresh, summary, list, spans, live };
+  return { query, time, end, newer, refresh, summary, list, counts, spans, live };
 }
 
 /** @param {HistorySummary | null} summary */
@@ -116,7 +122,7 @@ const fits = (call, { tool = call.tool, server = call.server, caller = call.call
   call.tool === tool && call.server === server && call.caller === caller;
 
 /** The search, the time, the chips with their counts, the menus and the export. @param {HistoryState} state */
-function toolbar({ query, time, summary, list }) {
+function toolbar({ query, time, summary, counts }) {
   const known = () => /** @type {HistorySummary | null} */ (summary.value());
   const chip = (/** @type {keyof typeof CHIP_WORDS} */ name) => {
     const isOn = () => query().show === name;
@@ -144,7 +150,7 @@ function toolbar({ query, time, summary, list }) {
       (known()?.callers ?? []).map(({ caller }) => caller),
       query().caller,
     );
-  const count = () => list.counts()?.total ?? 0;
+  const count = () => counts()?.total ?? 0;
   const label = () => `Export ${plural(count(), "call").replace(/\d+/, formatCount(count()))}`;
   return h(
     "div.toolbar",
@@ -192,10 +198,10 @@ function laneSection({ query, time, end, summary, live }) {
 }
 
 /** How many calls the list has, the selected time, and what came since. @param {HistoryState} state */
-function countBar({ query, time, list, newer, refresh }) {
+function countBar({ query, time, counts, newer, refresh }) {
   const selected = () => range.selectedTime(query(), time());
-  const roots = () => list.counts()?.roots ?? 0;
-  const total = () => list.counts()?.total ?? 0;
+  const roots = () => counts()?.roots ?? 0;
+  const total = () => counts()?.total ?? 0;
   const chosen = h(
     "a.chip",
     { href: () => withQuery({ from: null, to: null }), shown: selected },
@@ -209,7 +215,7 @@ function countBar({ query, time, list, newer, refresh }) {
   const isTree = () => !range.isFiltered(query()) && roots() !== total();
   return h(
     "div.count-bar",
-    { shown: () => list.counts() },
+    { shown: counts },
     h("b", () => `${formatCount(total())} ${total() === 1 ? "call" : "calls"}`),
     h("span.dim", { shown: isTree }, () => `in ${formatCount(roots())} ${roots() === 1 ? "tree" : "trees"}`),
     chosen,

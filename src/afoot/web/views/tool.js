@@ -110,7 +110,7 @@ function recentRuns(name, tool, ended) {
   const server = computed(() => tool()?.server);
   const path = () => {
     ended();
-    const query = { tool: name, state: "finished", below: "true", count: "true", limit: String(LAST_RUNS) };
+    const query = { tool: name, state: "finished", below: "true", limit: String(LAST_RUNS) };
     return server() ? `/api/calls?${new URLSearchParams({ ...query, server: server() })}` : "";
   };
   const list = callPages(path);

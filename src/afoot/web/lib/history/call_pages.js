@@ -7,7 +7,9 @@ import { childrenPath } from "./range.js";
 
 /** @typedef {CallView & {below?: Counts}} ListedCall */
 /** @typedef {{call: ListedCall, depth: number, isLast: boolean, guides: boolean[]}} TreeRow `guides`: whether a line goes on at each depth above */
-/** What a list keeps while it is not shown. @typedef {{path: string, calls: ListedCall[], total: number, roots: number, unfolded: string[], children: [string, ListedCall[]][]}} KeptList */
+/** What a list keeps while it is not shown. @typedef {{path: string, calls: ListedCall[], counts: CallCounts | null, unfolded: string[], children: [string, ListedCall[]][]}} KeptList */
+
+/** How many calls match, if the first page was asked for that. @typedef {{total: number, roots: number}} CallCounts */
 
 const PAGE = 100;
 
@@ -20,7 +22,8 @@ export function callPages(path, kept = null) {
   const calls = signal(/** @type {ListedCall[]} */ ([]));
   const children = signal(/** @type {Map<string, ListedCall[]>} */ (new Map()));
   const unfolded = signal(/** @type {Set<string>} */ (new Set()));
-  const counts = signal(/** @type {{total: number, roots: number} | null} */ (null));
+  const counts = signal(/** @type {CallCounts | null} */ (null));
+  const isLoaded = signal(false);
   const problem = signal("");
   const isWhole = signal(false);
   let first = "";
@@ -39,11 +42,12 @@ export function callPages(path, kept = null) {
     isBusy = false;
     if (isOver) return;
     if (begun !== version) return void loadMore();
-    isStale = false;
     batch(() => {
       problem.set(error?.message ?? "");
       if (!page) return;
-      if (!skip) counts.set({ total: page.total, roots: page.roots });
+      isStale = false;
+      isLoaded.set(true);
+      if (!skip) counts.set("total" in page ? { total: page.total, roots: page.roots } : null);
       calls.set(skip ? [...calls.peek(), ...page.calls] : page.calls);
       isWhole.set(page.calls.length < PAGE);
     });
@@ -60,6 +64,7 @@ export function callPages(path, kept = null) {
       if (!isOther) return; // what is shown stays until the answer comes
       calls.set([]);
       counts.set(null);
+      isLoaded.set(false);
       unfolded.set(new Set());
     });
     void loadMore();
@@ -70,7 +75,8 @@ export function callPages(path, kept = null) {
     isStale = false;
     batch(() => {
       calls.set(before.calls);
-      counts.set({ total: before.total, roots: before.roots });
+      counts.set(before.counts);
+      isLoaded.set(true);
       unfolded.set(new Set(before.unfolded));
       children.set(new Map(before.children));
       isWhole.set(before.calls.length % PAGE > 0 || !before.calls.length);
@@ -92,18 +98,17 @@ export function callPages(path, kept = null) {
 
   /** @returns {KeptList | null} */
   const keep = () => {
-    const counted = counts.peek();
-    if (!counted) return null;
+    if (!isLoaded.peek()) return null;
     return {
       path: first,
       calls: calls.peek(),
-      ...counted,
+      counts: counts.peek(),
       unfolded: [...unfolded.peek()],
       children: [...children.peek()],
     };
   };
   const rows = computed(() => treeRows(calls(), children(), unfolded()));
-  return { calls, rows, counts, problem, isWhole, unfolded, loadMore, fold, keep };
+  return { calls, rows, counts, isLoaded, problem, isWhole, unfolded, loadMore, fold, keep };
 }
 
 /**

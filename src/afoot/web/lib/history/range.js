@@ -51,6 +51,10 @@ export function selectedTime({ from, to }, { since, until }) {
 /** Whether more than the time narrows the list: its calls are then shown by themselves, not as trees. @param {Query} query */
 export const isFiltered = (query) => [...FIELDS, "show", "outcome"].some((name) => query[name]);
 
+/** Whether the list has fewer calls than the summary counts. @param {Query} query @param {TimeRange} time */
+export const isNarrower = (query, time) =>
+  selectedTime(query, time) !== null || Boolean(query.show) || Boolean(query.outcome);
+
 /** The order of the list. @param {Query} query */
 export const sortOf = ({ sort = DEFAULT_SORT }) => (SORTS.includes(sort.replace("-", "")) ? sort : DEFAULT_SORT);
 
@@ -92,7 +96,7 @@ export function pagePath(query, time, skip, limit) {
     below: "true",
   };
   if (skip) page.skip = String(skip);
-  else page.count = "true";
+  else if (isNarrower(query, time)) page.count = "true";
   if (!isFiltered(query)) page.roots = "true";
   return `/api/calls?${new URLSearchParams({ ...page, limit: String(limit) })}`;
 }
