@@ -79,8 +79,9 @@ test("V1: running is blue, a question amber, a lost attempt striped red, and que
 test("V1: of calls in one pixel one is drawn, and a failed one stands out among them", () => {
   const many = Array.from({ length: 5000 }, (_, at) => [`c${at}`, 0, 100 + at / 5000, 100, 100.9, "ok"]);
   assert.ok(drawn([tool], many).of("run").length <= 4);
-  const tools = [tool, { ...tool, tool: "u" }];
-  const { lanes, of } = drawn(tools, [...many, ["bad", 1, 100.2, 100.2, 100.3, "failed"]]);
-  assert.ok(lanes[0].isShared);
+  const tools = Array.from({ length: 9 }, (_, at) => ({ ...tool, tool: `t${at}` }));
+  const rest = tools.slice(1).map((_, at) => [`o${at}`, at + 1, 100.2, 100.2, 100.3, at ? "ok" : "failed"]);
+  const { lanes, of } = drawn(tools, [...many, ...rest]);
+  assert.deepEqual([lanes.length, lanes[0].name], [1, "9 tools"]);
   assert.deepEqual([of("mid").length, of("bad").length], [2, 1]);
 });

@@ -44,6 +44,7 @@ const COLUMNS = [
 export function view() {
   const state = historyState();
   const { query, time, summary, list } = state;
+  const hasLanes = computed(() => told(summary.value()).length > 0 || state.live().length > 0);
   const isKnown = () => list.isLoaded() || list.problem();
   const more = h("div.load-more", { "aria-hidden": "true" });
   watchEnd(more, list);
@@ -51,7 +52,7 @@ export function view() {
     "section.history",
     toolbar(state),
     errorMessage(summary.problem),
-    () => (summary.value() ? laneSection(state) : null),
+    () => (hasLanes() ? laneSection(state) : null),
     countBar(state),
     errorMessage(list.problem),
     callRows(list.rows, {

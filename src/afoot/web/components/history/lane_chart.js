@@ -133,11 +133,9 @@ function axisRow(summary, axis) {
   };
   const tick = (/** @type {number} */ at) =>
     h("span", { "style.left": () => place(at) }, () => formatAxisTime(at, axis().step));
-  return h(
-    "div.lane-axis",
-    { "aria-hidden": "true" },
-    each(() => axis().ticks, String, tick),
-  );
+  // A time near the right edge would be cut.
+  const shown = () => axis().ticks.filter((at) => at < summary().until - axis().step / 3);
+  return h("div.lane-axis", { "aria-hidden": "true" }, each(shown, String, tick));
 }
 
 /** The part of the time that is selected. @param {() => HistorySummary} summary @param {() => Time | null} selected */

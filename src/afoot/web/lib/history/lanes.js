@@ -42,7 +42,7 @@ export function liveSpan(call, now) {
 }
 
 /**
- * The lanes of a time: one for each tool, the slowest first; tools with short calls share the last one.
+ * The lanes of a time: one for each tool, the slowest first. If there are many, tools with short calls share the last one.
  * @param {HistorySummary} summary
  * @param {readonly Call[]} live calls that have not ended
  * @param {{now: number, width: number}} drawing
@@ -56,11 +56,11 @@ export function lanesOf({ since, until, tools, spans }, live, { now, width }) {
   const longest = new Map(used.map((lane) => [lane, longestOf(lane)]));
   const pace = (/** @type {Lane} */ lane) => lane.p95_s ?? longest.get(lane) ?? 0;
   used.sort((a, b) => pace(b) - pace(a) || a.name.localeCompare(b.name));
+  if (used.length <= MOST_LANES) return used;
   const isLong = (/** @type {Lane} */ lane) => ((longest.get(lane) ?? 0) / (until - since)) * width >= SHORT_PX;
   const own = used.filter(isLong).slice(0, MOST_LANES);
   const others = used.filter((lane) => !own.includes(lane));
-  if (others.length < 2) return [...own, ...others];
-  return [...own, sharedLane(others)];
+  return others.length < 2 ? used : [...own, sharedLane(others, own.length ? "other tools" : "tools")];
 }
 
 /** @param {string} name @param {string} server @param {number} calls @param {number | null} p95_s @returns {Lane} */
@@ -84,11 +84,11 @@ function laneOf(lanes, { tool, server }) {
 /** @param {Lane} lane */
 const longestOf = ({ spans }) => spans.reduce((most, { opened, finished }) => Math.max(most, finished - opened), 0);
 
-/** @param {Lane[]} lanes @returns {Lane} */
-function sharedLane(lanes) {
+/** @param {Lane[]} lanes @param {string} words @returns {Lane} */
+function sharedLane(lanes, words) {
   const spans = lanes.flatMap((lane) => lane.spans).sort((a, b) => a.opened - b.opened);
   const calls = lanes.reduce((sum, lane) => sum + lane.calls, 0);
-  return { ...newLane(`${lanes.length} other tools`, "", calls, p95Of(spans)), key: "", spans, isShared: true };
+  return { ...newLane(`${lanes.length} ${words}`, "", calls, p95Of(spans)), key: "", spans, isShared: true };
 }
 
 /** How long the successful calls of several tools took, but for the slowest of twenty. @param {Span[]} spans */
