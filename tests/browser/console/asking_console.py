@@ -50,7 +50,7 @@ def click(page: Page, text: str, within: str = "main") -> None:
     """A click of the mouse on the button or link with this text, as soon as it is there and counts."""
     found = (
         f"[...document.querySelectorAll('{within} button, {within} a')]"
-        f".find((one) => one.innerText.trim() === {text!r} && one.checkVisibility())"
+        f".find((one) => one.innerText.trim().split('\\n')[0] === {text!r} && one.checkVisibility())"
     )
     page.until(f"Boolean({found})")
     page.evaluate(f"void {found}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
@@ -69,9 +69,16 @@ def steady(page: Page, found: str) -> None:
     page.evaluate(
         f"""new Promise((done) => {{
           const look = () => {found}?.hasAttribute('aria-disabled') ? setTimeout(look, 50) : done();
-          setTimeout(look, {found}.matches('.main') ? 250 : 0);
+          setTimeout(look, {found}.matches('[data-act=run], .main') ? 250 : 0);
         }})"""
     )
+
+
+def tap(page: Page, key: str) -> None:
+    """Press a letter outside of every field, as somebody does who steers by keys."""
+    page.evaluate("document.activeElement.blur()")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
+    page.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
 
 def fill(page: Page, label: str, text: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.browser.chromium import Chromium
 from tests.browser.page import Page
@@ -12,6 +13,14 @@ from tests.serve.api_client import Api
 
 HERE = Path(__file__).parent
 OWN = HERE / "console_tools.py"
+
+
+# Whether the page is connected, and whether it has noticed that it is not.
+CONNECTED = (
+    "document.querySelector('.address')?.checkVisibility()"
+    " && document.querySelector('.address .sr').innerText === 'connected'"
+)
+OFFLINE = "document.documentElement.hasAttribute('data-offline')"
 
 
 class Console:
@@ -47,6 +56,15 @@ class Tended(Gateway):
     def command(self, *surface: str) -> list[str]:
         """The command that serves them."""
         return [str(OWN) if part == str(TOOLS) else part for part in super().command(*surface)]
+
+
+class Rooted(Tended):
+    """A gateway that comes back at the address it had."""
+
+    def command(self, *surface: str) -> list[str]:
+        """The command, with the port of the last time."""
+        port = urlsplit(self.url).port if self.url else 0
+        return super().command(*(part.replace(":0", f":{port}") for part in surface))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser.chromium import Chromium, until
-from tests.browser.console.console_client import Console, at
+from tests.browser.console.console_client import CONNECTED, Console, at
 from tests.browser.page import Page
 from tests.e2e.gateway import TOOLS, Gateway
 from tests.e2e.raw_client import Http, call, modern
@@ -83,7 +83,7 @@ def over(console: Console, tool: str) -> str:
 def show(console: Console, page: Page, path: str) -> None:
     """Go there in this tab."""
     page.navigate(console.api.url + path)
-    page.until("document.querySelector('.line')?.innerText === 'connected'")
+    page.until(CONNECTED)
 
 
 @pytest.mark.parametrize("tool", ENDS)

@@ -5,16 +5,14 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.browser.chromium import Chromium, until
-from tests.browser.console.console_client import Console, Tended, attended
+from tests.browser.console.console_client import CONNECTED, OFFLINE, Console, Rooted, attended
 from tests.browser.page import Page
 
 TABS = 10
-CONNECTED = "document.querySelector('.line')?.innerText === 'connected'"
 LEADS = "import('/console/lib/event_feed.js').then((feed) => feed.isLeading.peek())"
 # Every frame that the leader shares, in whichever tab this runs.
 LISTEN = """
@@ -28,15 +26,6 @@ const [now_, fetch_] = [Date.now, fetch];
 Date.now = () => now_() + asleep;
 globalThis.fetch = (path, how) => ((begun += path === "/api/events"), fetch_(path, how));
 """
-
-
-class Rooted(Tended):
-    """A gateway that comes back at the address it had."""
-
-    def command(self, *surface: str) -> list[str]:
-        """The command, with the port of the last time."""
-        port = urlsplit(self.url).port if self.url else 0
-        return super().command(*(part.replace(":0", f":{port}") for part in surface))
 
 
 @pytest.fixture
@@ -133,7 +122,7 @@ def test_a_restart_of_the_gateway_leaves_no_gap_and_no_repeat(console: Console) 
     )
     assert pages[0].evaluate(unheard) == [0]
     for page in pages:
-        page.until("document.querySelector('.line')?.innerText === 'offline'")
+        page.until(OFFLINE)
     console.gateway.start()
     for page in pages:
         page.until(CONNECTED)
@@ -173,7 +162,7 @@ def test_a_stream_that_dies_without_a_word_is_noticed(console: Console) -> None:
     page.until("import('/console/lib/store.js').then(({ store }) => store.about.peek().ready)")
     os.kill(console.gateway.process.pid, signal.SIGSTOP)
     try:
-        page.until("document.querySelector('.line')?.innerText === 'offline'")
+        page.until(OFFLINE)
     finally:
         os.kill(console.gateway.process.pid, signal.SIGCONT)
     page.until(CONNECTED)

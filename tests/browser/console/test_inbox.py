@@ -7,16 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.chromium import Chromium
-from tests.browser.console.asking_console import answering, click, fill, press, says, steady, write
+from tests.browser.console.asking_console import answering, click, fill, press, says, steady, tap, write
 from tests.browser.console.console_client import Console, start_clock, stop_clock
 from tests.browser.page import Page
 
-RUN = "[...document.querySelectorAll('main button')].find((one) => one.innerText === 'Run')"
+RUN = "document.querySelector('.card[data-selected] [data-act=run]')"
+CARDS = "document.querySelectorAll('.inbox .card').length"
+SELECTED = "document.querySelector('.card[data-selected] [data-question]')?.dataset.question"
+FIELD = "[...document.querySelectorAll('main label')].find((one) => one.innerText.startsWith({!r})).control"
 FOCUS = "document.activeElement?.innerText?.trim() ?? ''"
-# A question's card by itself, of a kind that no tool here asks.
-ALONE = """import("/console/components/question_card.js").then(({ questionCard }) => {
+# A question by itself, of a kind that no tool here asks.
+ALONE = """import("/console/components/question.js").then(({ wholeQuestion }) => {
   const whose = { tool: "t", server: "s", caller: "c", call: "x", id: "x.1", expires: 9e9 };
-  const made = questionCard({ ...whose, ...%s }, () => true, () => {});
+  const made = wholeQuestion({ ...whose, ...%s });
   const links = [...made.querySelectorAll("a")].map((one) => [one.href, one.rel]);
   return [made.textContent, links, made.querySelectorAll("button").length];
 })"""
@@ -44,61 +47,60 @@ def until_steady(page: Page) -> None:
     steady(page, RUN)
 
 
-def tabbed(page: Page, text: str) -> list[str]:
-    """Press Tab until the focus is there; gives what had it on the way."""
-    seen = [page.evaluate(FOCUS)]
-    while seen[-1] != text:
-        assert len(seen) < 15, seen
-        press(page, "Tab")
-        seen.append(page.evaluate(FOCUS))
-    return seen
-
-
 def test_an_approval_shows_everything_and_runs(asking: Console, inbox: Page) -> None:
     """V1, A2: whose tool, why, the arguments in full; one click runs it, and the card goes."""
     deep = {"a": {"b": {"c": {f"key {n}": n for n in range(300)}}}}
     call = asking.api.start("burn", path="/very/long/" + "x" * 5000, more=deep)
-    says(inbox, "of server local, called by operator")
-    says(inbox, "It asks because it may destroy something")
+    says(inbox, "burn of local, asked by operator")
+    says(inbox, "it may destroy something")
     says(inbox, "It was not approved here before")
     says(inbox, "x" * 5000)
     says(inbox, "key 299")
     until_steady(inbox)
-    click(inbox, "Run")
+    click(inbox, "Run burn")
     assert asking.api.ended(call)["approved"] == "user"
     says(inbox, "Nobody waits for you")
 
 
 def test_what_changed_is_marked_word_by_word(asking: Console, inbox: Page) -> None:
-    """A4: what went and what came, and nothing else."""
+    """A4: beside the last approved run: what came and what went, and nothing else."""
     for path in ("/tmp/old file", "/tmp/new file"):
-        call = asking.api.start("erase", path=path)
+        call = asking.api.start("erase", path=path, force=True)
         until_steady(inbox)
         if path == "/tmp/old file":
-            click(inbox, "Run")
+            click(inbox, "Run erase")
             asking.api.ended(call)
             says(inbox, "Nobody waits for you")
-    says(inbox, "The arguments changed since")
+    says(inbox, "Last approved run")
     marks = "[...document.querySelectorAll('del, ins')].map((one) => `${one.localName} ${one.innerText}`)"
-    assert inbox.evaluate(marks) == ["del old", "ins new"]
+    assert inbox.evaluate(marks) == ["ins new", "del old"]
+    changed = "[...document.querySelectorAll('.arguments tr[data-changed] th')].map((one) => one.innerText)"
+    assert [name.split()[-1] for name in inbox.evaluate(changed)] == ["path"]
+    inbox.until("document.querySelector('.given-answers')?.innerText.includes('/tmp/old file')")
 
 
 def test_a_rejection_tells_the_model_what_to_do_instead(asking: Console, inbox: Page) -> None:
     """A2: with the reviewer's words."""
     call = asking.api.start("erase", path="/a")
-    click(inbox, "Reject, and say what to do instead…")
-    fill(inbox, "What to do instead", "use the bin")
-    click(inbox, "Reject")
+    until_steady(inbox)
+    click(inbox, "Reject…")
+    inbox.until("document.activeElement.name === 'instead'")
+    write(inbox, "use the bin")
+    click(inbox, "Reject", ".beside")
     assert "use the bin" in asking.api.ended(call)["failure"]["message"]
+    again = asking.api.start("erase", path="/b")
+    click(inbox, "use the bin", ".beside")
+    press(inbox, "Enter")
+    assert "use the bin" in asking.api.ended(again)["failure"]["message"]
 
 
 def test_always_has_a_scope_and_a_time(asking: Console, inbox: Page) -> None:
     """A2: this tool for an hour, as chosen; the next call is not asked."""
     call = asking.api.start("pack", boxes=[{"width": 1}])
     click(inbox, "Always allow…")
-    inbox.until("document.querySelectorAll('.panel select').length === 2")
-    inbox.evaluate("document.querySelectorAll('.panel select')[1].value = '3600'")
-    click(inbox, "Run, and allow", ".panel")
+    inbox.until("document.querySelectorAll('.floating select').length === 2")
+    inbox.evaluate("document.querySelectorAll('.floating select')[1].value = '3600'")
+    click(inbox, "Run, and allow", ".floating")
     assert asking.api.ended(call)["approved"] == "user"
     allowed = asking.api.get("/api/allow").body["allowed"]
     assert [(one["scope"], 3500 < one["until"] - time.time() <= 3600) for one in allowed] == [("tool", True)]
@@ -125,35 +127,60 @@ def test_a_button_under_a_hand_is_not_pressed_as_it_appears(asking: Console, inb
 
 
 def test_a_whole_approval_by_keyboard(asking: Console, inbox: Page) -> None:
-    """V1: focus begins at the call's link, never on run; what goes leaves it on the neighbour."""
+    """V1: j and k select, y runs, n goes to the words; only the selected question shows and gets its keys."""
     first, second = asking.api.start("erase", path="/a"), asking.api.start("erase", path="/b")
-    inbox.until("document.querySelectorAll('.cards > li').length === 2")
-    inbox.evaluate("document.querySelector('.cards a').focus()")
-    assert "Skip" in tabbed(inbox, "Run")
+    inbox.until(f"{CARDS} === 2 && {SELECTED}.startsWith({first!r})")
+    hints = "[...document.querySelectorAll('.card kbd')].filter((one) => one.checkVisibility()).length"
+    assert inbox.evaluate(hints) == 2
+    tap(inbox, "j")
+    inbox.until(f"{SELECTED}.startsWith({second!r})")
     until_steady(inbox)
+    tap(inbox, "y")
+    assert asking.api.ended(second)["outcome"] == "ok"
+    inbox.until(f"{CARDS} === 1 && {SELECTED}.startsWith({first!r})")
+    assert asking.api.call(first)["state"] == "queued"
+    until_steady(inbox)
+    tap(inbox, "n")
+    inbox.until("document.activeElement.name === 'instead'")
+    write(inbox, "yes, no, y n")
     press(inbox, "Enter")
+    assert "yes, no, y n" in asking.api.ended(first)["failure"]["message"]
+    says(inbox, "Nobody waits for you")
+
+
+def test_the_next_question_is_not_answered_by_the_same_key(asking: Console, inbox: Page) -> None:
+    """V1, A2: y answers the selected question; the one that takes its place has just appeared."""
+    first, second = asking.api.start("erase", path="/a"), asking.api.start("erase", path="/b")
+    inbox.until(f"{CARDS} === 2")
+    until_steady(inbox)
+    stop_clock(inbox)
+    tap(inbox, "y")
     assert asking.api.ended(first)["outcome"] == "ok"
-    inbox.until("document.querySelectorAll('.cards > li').length === 1")
-    assert inbox.until(FOCUS) == "erase"
-    assert "Run" not in tabbed(inbox, "Skip")
-    press(inbox, "Enter")
-    assert asking.api.ended(second)["outcome"] == "refused"
+    inbox.until(f"{CARDS} === 1 && {SELECTED}.startsWith({second!r})")
+    tap(inbox, "y")
+    assert asking.api.call(second)["state"] == "queued"
+    start_clock(inbox)
 
 
 def test_a_form_is_checked_kept_over_a_reload_and_sent(asking: Console, inbox: Page) -> None:
-    """Q2: errors at their fields, a draft that survives, and the values as they were meant."""
+    """Q2, V1: all errors are named, the first field has the focus; a draft survives a reload."""
     call = asking.api.start("book")
     says(inbox, "Who comes, and when? <b>bold</b>")
-    fill(inbox, "Your name", "A")
+    tap(inbox, "e")
+    inbox.until(f"document.activeElement === {FIELD.format('Your name')}")
     fill(inbox, "age", "17")
     click(inbox, "Send")
-    says(inbox, "Needs at least 2 characters")
+    says(inbox, "2 fields need a look: Your name, age")
+    says(inbox, "Nothing entered yet")
     says(inbox, "Must be at least 18")
     assert inbox.evaluate("document.querySelectorAll('[aria-invalid=true]').length") == 2
+    assert inbox.evaluate(f"document.activeElement === {FIELD.format('Your name')}")
+    click(inbox, "age", ".form-errors")
+    assert inbox.evaluate(f"document.activeElement === {FIELD.format('age')}")
     fill(inbox, "Your name", "Ann")
     inbox.reload()
     fill(inbox, "age", "18")
-    assert inbox.evaluate("document.querySelector('input').value") == "Ann"
+    assert inbox.evaluate("document.querySelector('main input').value") == "Ann"
     click(inbox, "Send")
     content = asking.api.ended(call)["result"]["structured"]["content"]
     assert content == {"name": "Ann", "age": 18, "sure": True, "days": ["tu"]}
@@ -166,8 +193,8 @@ def test_what_the_gateway_finds_wrong_stands_at_its_field(asking: Console, inbox
     fill(inbox, "age", "18")
     fill(inbox, "mail", "two@at@once")
     click(inbox, "Send")
-    field = "[...document.querySelectorAll('label')].find((one) => one.innerText === 'mail').control"
-    inbox.until(f"{field}.getAttribute('aria-invalid') === 'true'")
+    field = FIELD.format("mail")
+    inbox.until(f"{field}.getAttribute('aria-invalid') === 'true' && document.activeElement === {field}")
 
 
 def test_the_second_of_two_operators_sees_who_was_first(asking: Console, inbox: Page) -> None:
@@ -178,9 +205,9 @@ def test_the_second_of_two_operators_sees_who_was_first(asking: Console, inbox: 
     inbox.evaluate(f"{RUN}.focus()")
     said = {"content": {"decision": "skip"}}
     asking.api.post(f"/api/questions/{question['id']}/answer", said)
-    says(inbox, "Answered: skip, by operator, in the API.")
+    says(inbox, "Skipped by operator, in the API.")
     assert inbox.evaluate(FOCUS) == "See the call"
-    assert inbox.evaluate("document.querySelector('.cards li > div').inert")
+    assert inbox.evaluate("document.querySelector('.card .whole').inert")
     click(inbox, "Clear what is answered")
     says(inbox, "Nobody waits for you")
 
@@ -236,9 +263,9 @@ def test_an_answer_to_what_is_asked_no_more_shows_what_is_asked_now(asking: Cons
     asked = f"{{...{json.dumps(question)}, digest: '{'0' * 64}'}}"
     skip = "[...made.querySelectorAll('button')].find((one) => one.innerText === 'Skip').click()"
     refused = (
-        'import("/console/components/question_card.js").then(({ questionCard }) => new Promise((done) => {'
-        f"const made = questionCard({asked}, "
-        "(error) => (done([error.status, error.more.question.digest]), true));"
+        'import("/console/components/question.js").then(({ wholeQuestion }) => new Promise((done) => {'
+        "const onClosed = (error) => done([error.status, error.more.question.digest]);"
+        f"const made = wholeQuestion({asked}, {{ onClosed }});"
         f"document.body.append(made); {skip}; }}))"
     )
     assert inbox.evaluate(refused) == [409, question["digest"]]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.chromium import Chromium, until
-from tests.browser.console.console_client import Console, attended
+from tests.browser.console.console_client import CONNECTED, Console, attended
 from tests.browser.page import Page
 from tests.browser.site import Site
 
@@ -66,9 +66,9 @@ def test_a_browser_stays_logged_in(console: Console) -> None:
     """S1: over a reload, and in its other tabs."""
     page = console.open()
     page.reload()
-    page.until("document.querySelector('.line')?.innerText === 'connected'")
+    page.until(CONNECTED)
     other = console.browser.open(f"{console.api.url}/history")
-    other.until("document.querySelector('.line')?.innerText === 'connected'")
+    other.until(CONNECTED)
     assert len(console.api.get("/api/session").body["sessions"]) == 1
 
 
@@ -106,7 +106,7 @@ def test_a_session_that_is_revoked_is_over_in_every_tab_at_once(console: Console
     """S1: without a click."""
     pages = [console.open()]
     pages.append(console.browser.open(f"{console.api.url}/live"))
-    pages[1].until("document.querySelector('.line')?.innerText === 'connected'")
+    pages[1].until(CONNECTED)
     [mine] = console.api.get("/api/session").body["sessions"]
     console.api.send("DELETE", f"/api/session/{mine['id']}", None, {})
     for page in pages:
@@ -120,7 +120,7 @@ def test_a_second_link_replaces_the_session_in_every_tab(console: Console) -> No
     before = first.evaluate(STORED)
     second = console.open()
     assert second.evaluate(STORED) != before
-    first.until("document.querySelector('.line')?.innerText === 'connected'")
+    first.until(CONNECTED)
     until(lambda: len(console.api.get("/api/session").body["sessions"]) == 1, "the old session's end")
     assert first.evaluate(STORED) == second.evaluate(STORED)
 
@@ -162,7 +162,7 @@ def test_nothing_in_the_console_violates_its_policy(console: Console) -> None:
     for path in (*PLACES, f"/calls/{console.api.ended(call)['id']}", "/tools/break_off"):
         page.navigate(f"{console.api.url}{path}")
         page.until("document.querySelector('#heading')?.innerText")
-        page.until("document.querySelector('.line')?.innerText === 'connected'")
+        page.until(CONNECTED)
         page.evaluate("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 100)))")
         assert page.evaluate("odd") == [], path
     page.evaluate(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.chromium import Chromium
-from tests.browser.console.asking_console import answering, press, write
+from tests.browser.console.asking_console import answering, press, tap, write
 from tests.browser.console.console_client import Console, start_clock, stop_clock
 from tests.browser.page import Page
 
@@ -63,13 +63,6 @@ def until_ready(page: Page, label: str) -> str:
     return button
 
 
-def key(page: Page, name: str) -> None:
-    """Press a letter outside of every field."""
-    page.evaluate("document.activeElement.blur()")
-    page.call("Input.dispatchKeyEvent", type="keyDown", key=name, text=name)
-    page.call("Input.dispatchKeyEvent", type="keyUp", key=name)
-
-
 def test_run_is_outlined_where_it_destroys_and_counts_only_when_it_stands_still(
     asking: Console, page: Page
 ) -> None:
@@ -93,7 +86,7 @@ def test_a_rejection_with_words_opens_in_place(asking: Console, page: Page) -> N
     call = asking.api.start("erase", path="/a")
     show(page, call)
     until_ready(page, "Run")
-    key(page, "n")
+    tap(page, "n")
     page.until(f"{PANEL} && document.activeElement.localName === 'textarea'")
     write(page, "use the bin")
     press(page, "Enter")
@@ -106,7 +99,7 @@ def test_a_form_is_filled_in_in_place(asking: Console, page: Page) -> None:
     call = asking.api.start("book")
     show(page, call)
     page.until(BUTTON.format("Fill in") + " !== undefined")
-    key(page, "e")
+    tap(page, "e")
     page.until(f"{PANEL}?.innerText.includes('Who comes, and when?')")
     page.evaluate(f"{PANEL}.querySelector('input').focus()")
     write(page, "Ann")
@@ -124,11 +117,11 @@ def test_a_key_answers_only_half_a_second_after_its_question_appeared(asking: Co
     stop_clock(page)
     show(page, call)
     page.until(BUTTON.format("Run") + " !== undefined")
-    key(page, "y")
+    tap(page, "y")
     assert asking.api.call(call)["state"] == "queued"
     start_clock(page)
     until_ready(page, "Run")
-    key(page, "y")
+    tap(page, "y")
     assert asking.api.ended(call)["outcome"] == "ok"
 
 
@@ -141,14 +134,14 @@ def test_a_cancel_can_be_undone_and_a_call_is_run_again(asking: Console, page: P
     page.evaluate(until_ready(page, "Cancel step") + ".click()")
     page.until("/cancels in \\d\\.\\d s/.test(document.querySelector('#alone').innerText)")
     assert asking.api.call(call)["cancel_due"] > 0
-    key(page, "u")
+    tap(page, "u")
     page.until("document.querySelector('#alone .undo-cancel').hidden")
     assert "cancel_due" not in asking.api.call(call)
     assert asking.api.call(call)["state"] == "running"
     asking.gateway.folder.joinpath("gate").touch()
     assert asking.api.ended(call)["outcome"] == "ok"
     until_ready(page, "Run step again")
-    key(page, "r")
+    tap(page, "r")
     page.until("import('/console/lib/store.js').then(({ store }) => store.roots().length > 1)")
     newest = asking.api.get("/api/calls?tool=step&limit=1").body["calls"][0]
     assert newest["id"] != call

@@ -1,11 +1,22 @@
 """The console's shell in a real browser: what is said, where focus goes, what elements are made of (V1)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.browser.chromium import Chromium
-from tests.browser.console.console_client import Console, at, attended, press, size
+from tests.browser.console.asking_console import tap, write
+from tests.browser.console.console_client import (
+    CONNECTED,
+    OFFLINE,
+    Console,
+    Rooted,
+    attended,
+    press,
+    size,
+)
+from tests.browser.page import Page
 
 NOTED = """
 globalThis.noted = [];
@@ -109,41 +120,42 @@ def test_nothing_is_told_by_the_system_while_another_tab_is_seen(console: Consol
         assert page.evaluate("noted") == []
 
 
-IN_SIGHT = """(() => {
-  const link = document.querySelector('#top nav [aria-current]');
-  const [row, own] = [link?.parentElement, link].map((one) => one?.getBoundingClientRect());
-  return link?.pathname === PATH && own.left >= row.left - 1 && own.right <= row.right + 1;
-})()"""
-
-
-@pytest.mark.parametrize("view", ["servers", "tabs"])
-def test_the_link_to_where_we_are_is_in_sight_on_a_phone(console: Console, view: str) -> None:
-    """V1: the views are a row that scrolls, when loaded there and when gone there."""
-    page = console.open()
-    size(page, 320, 640)
-    page.navigate(f"{console.api.url}/{view}")
-    for key, name in ((None, view), ("l", "live"), (view[0].replace("t", "b"), view)):
-        if key:
-            press(page, key, ord(key.upper()))
-        page.until(IN_SIGHT.replace("PATH", repr(f"/{name}")))
+BOTTOM = "document.querySelector('#bottom nav')"
+HERE = f"{BOTTOM}.querySelector('[aria-current], [data-here]')?.innerText.split('\\n').at(-1).trim()"
 
 
 @pytest.mark.parametrize("has_waited", [True, False])
-def test_what_is_counted_pushes_no_link_out_of_sight(console: Console, has_waited: bool) -> None:
-    """V1: a question makes the row of views longer, whether it is there from the first or comes later."""
+def test_a_phone_has_its_views_at_the_bottom(console: Console, has_waited: bool) -> None:
+    """V1: also with a count, at 280 px, nothing is cut off; what has no room there is behind More."""
     if has_waited:
         console.api.asked(console.api.start("ask_which"))
     page = console.open()
-    size(page, 320, 640)
-    page.navigate(f"{console.api.url}/tabs")
-    page.until("document.title === 'Tabs · afoot' || document.title === '(1) Tabs · afoot'")
-    if not has_waited:
-        page.until(IN_SIGHT.replace("PATH", "'/tabs'"))
-        console.api.start("ask_which")
-    page.until("document.title === '(1) Tabs · afoot' && document.querySelector('.badge').checkVisibility()")
-    assert page.evaluate(IN_SIGHT.replace("PATH", "'/tabs'"))
     size(page, 280, 640)
-    page.until(IN_SIGHT.replace("PATH", "'/tabs'"))
+    assert page.evaluate(HERE) == "Live"
+    page.evaluate(f"{BOTTOM}.querySelector('button').click()")
+    page.until("document.querySelector('.floating')?.innerText.includes('Servers')")
+    page.evaluate("document.querySelector('.floating a[href=\"/servers\"]').click()")
+    page.until("location.pathname === '/servers' && document.querySelector('.floating') === null")
+    page.until(f"{HERE} === 'More'")
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    small = f"[...{BOTTOM}.children].filter((one) => one.getBoundingClientRect().width < 44).length"
+    assert page.evaluate(small) == 0
+    page.until(f"{BOTTOM}.querySelector('.badge').checkVisibility() === {str(has_waited).lower()}")
+
+
+@pytest.mark.parametrize("width", [700, 860, 1160, 1440])
+def test_the_top_bar_fits_its_window(console: Console, width: int) -> None:
+    """V1: at the widths where it drops words, it has one line and nothing lies over anything."""
+    console.api.asked(console.api.start("ask_which"))
+    page = console.open()
+    size(page, width, 800)
+    page.until("document.querySelector('#top .badge').checkVisibility()")
+    assert page.evaluate("document.querySelector('#top').getBoundingClientRect().height") == 44
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    parts = "[...document.querySelectorAll('#top nav a, #top .right > *')]"
+    rects = f"{parts}.map((one) => one.getBoundingClientRect())"
+    overlaps = f"{rects}.some(({{ left }}, at, all) => at && left < all[at - 1].right)"
+    assert not page.evaluate(overlaps)
 
 
 def test_a_slash_leads_to_the_search(console: Console) -> None:
@@ -163,30 +175,134 @@ def test_going_elsewhere_moves_focus_to_the_heading(console: Console) -> None:
     assert page.evaluate("document.activeElement.id") != "heading"
     page.evaluate("import('/console/lib/router.js').then(({ navigate }) => navigate('/nowhere'))")
     page.until("document.title === 'Nothing here · afoot' && document.activeElement.id === 'heading'")
-    press(page, "?", 191)
-    page.until("document.querySelector('#keys').open")
-    assert "Go to Inbox" in page.evaluate("document.querySelector('#keys').innerText")
-    press(page, "Escape", 27)
-    page.until("!document.querySelector('#keys').open")
+    press(page, "g", 71)
     press(page, "l", 76)
     page.until("location.pathname === '/live' && document.activeElement.innerText === 'Live'")
 
 
-def test_it_says_when_the_gateway_is_gone(tmp_path_factory: pytest.TempPathFactory, plain: Chromium) -> None:
-    """V1: offline is said in words, and what was seen stays."""
-    with attended(tmp_path_factory.mktemp("gone"), plain) as console:
-        page = console.open()
-        call = console.api.start("wait_for_index")
-        page.until(f"{at(call)}?.innerText.includes('running')")
-        assert page.evaluate("document.querySelector('.banner').hidden")
-        console.gateway.process.kill()
-        page.until("document.querySelector('.line').innerText === 'offline'")
-        assert "Offline" in page.evaluate("document.querySelector('.banner').innerText")
-        shown = page.evaluate(f"{at(call)}.innerText")
-        page.evaluate("new Promise((done) => setTimeout(done, 2200))")
-        assert page.evaluate(f"{at(call)}.innerText") == shown, "its clock stands still"
-        press(page, "t", 84)
-        page.until("document.title === 'Not loaded · afoot'")
+def test_the_list_of_keys_says_which_would_act(console: Console) -> None:
+    """V1: ? opens it; in the inbox without a question, j and y are pale."""
+    page = console.open("/inbox")
+    press(page, "?", 191)
+    page.until("document.querySelector('dialog.keys').open")
+    acting = "[...document.querySelectorAll('dialog.keys [data-acts] dt')].map((one) => one.innerText)"
+    found = page.evaluate(acting)
+    assert "?" in found and "y" not in found and "j" not in found
+    assert page.evaluate("document.activeElement.innerText") == "Close"
+    press(page, "Escape", 27)
+    page.until("!document.querySelector('dialog.keys').open")
+    assert page.evaluate("location.pathname") == "/inbox"
+
+
+def chosen(page: Page, text: str) -> str:
+    """Open the palette, write this, and give the name that Enter would choose, once it begins with it."""
+    press_ctrl_k(page)
+    page.until("document.querySelector('dialog.palette').open")
+    write(page, text)
+    selected = "(document.querySelector('dialog.palette [aria-selected=true]')?.innerText ?? '')"
+    return str(page.until(f"{selected}.includes({text!r}) && {selected}"))
+
+
+def press_ctrl_k(page: Page) -> None:
+    """Ctrl and K."""
+    for kind in ("rawKeyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="k", modifiers=2, windowsVirtualKeyCode=75)
+
+
+def test_the_palette_goes_to_views_calls_tools_and_servers(console: Console) -> None:
+    """V1: a few letters and Enter; also while a field has the focus, and with arrow keys."""
+    call = console.api.start("wait_for_index")
+    page = console.open("/history")
+    page.until("import('/console/lib/store.js').then(({ store }) => store.roots().length > 0)")
+    page.evaluate("document.querySelector('input[type=search]').focus()")
+    for text, path in (
+        ("export_pages", "/tools/export_pages"),
+        ("Servers", "/servers"),
+        (call, f"/calls/{call}"),
+    ):
+        chosen(page, text)
+        press(page, "Enter", 13)
+        page.until(f"location.pathname === {path!r} && !document.querySelector('dialog.palette').open")
+    press_ctrl_k(page)
+    page.until("document.activeElement.role === 'combobox'")
+    press(page, "ArrowDown", 40)
+    press(page, "Enter", 13)
+    page.until("location.pathname === '/inbox'")
+    press_ctrl_k(page)
+    page.until("document.querySelector('dialog.palette').open")
+    write(page, "qqqq")
+    page.until("document.querySelector('dialog.palette').innerText.includes('Nothing here has this name')")
+    press(page, "Escape", 27)
+    page.until("!document.querySelector('dialog.palette').open")
+
+
+def test_the_theme_is_kept_and_shared(console: Console) -> None:
+    """V6: as the system, light, dark; in every tab, and before the page is drawn anew."""
+    page, other = console.open(), console.open()
+    shown = "document.documentElement.dataset.theme ?? 'system'"
+    assert page.evaluate(shown) == "system"
+    for wanted in ("light", "dark"):
+        page.evaluate("document.querySelector('.theme').click()")
+        assert page.evaluate(shown) == wanted
+        other.until(f"({shown}) === {wanted!r}")
+    assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
+    first = "new MutationObserver((_, one) => document.body && (one.disconnect(), globalThis.first = "
+    first += f"{shown})).observe(document, {{ childList: true, subtree: true }})"
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=first)
+    page.reload()
+    assert page.until("globalThis.first") == "dark"
+    page.evaluate("document.querySelector('.theme').click()")
+    assert page.evaluate(shown) == "system"
+
+
+def test_the_address_is_copied(console: Console) -> None:
+    """V1: what an MCP client needs, in one press."""
+    permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    console.browser.call("Browser.grantPermissions", {"origin": console.api.url, "permissions": permissions})
+    page = console.open()
+    size(page, 1280, 800)
+    page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # else there is no clipboard
+    page.until(CONNECTED)
+    page.evaluate("document.querySelector('.address').click()")
+    page.until("document.querySelector('.address').innerText.includes('copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == f"{console.api.url}/mcp"
+
+
+def test_offline_freezes_everything_until_the_gateway_is_back(tmp_path: Path, plain: Chromium) -> None:
+    """V1, V6: a line says since when, clocks stand still, buttons are off; then it goes on."""
+    gateway = Rooted(tmp_path, {"drain_s": 0.2})
+    gateway.start()
+    try:
+        console = Console(gateway, plain)
+        call, asking = console.api.start("wait_for_index"), console.api.start("delete_backups")
+        page = console.open("/inbox")
+        run = "document.querySelector('.card [data-act=run]')"
+        page.until(f"{run} && {run}.ariaDisabled !== 'true'")
+        gateway.kill()
+        page.until(OFFLINE)
+        line = page.evaluate("document.querySelector('.status-line').innerText")
+        assert line.startswith("Not connected since ") and line.endswith(", trying again")
+        frozen = "import('/console/lib/time.js').then(({ now }) => now.peek())"
+        before = page.evaluate(f"[document.body.innerText, {run}.ariaDisabled]"), page.evaluate(frozen)
+        assert before[0][1] == "true"
+        page.evaluate(f"{run}.click()")
+        tap(page, "y")
+        page.evaluate("new Promise((done) => setTimeout(done, 1200))")  # more than a tick of its clock
+        assert (
+            page.evaluate(f"[document.body.innerText, {run}.ariaDisabled]"),
+            page.evaluate(frozen),
+        ) == before
+        press(page, "g", 71)
+        press(page, "b", 66)
+        page.until("document.title.endsWith('Not loaded · afoot')")
+        gateway.start()
+        page.until(CONNECTED)
+        assert not page.evaluate(OFFLINE)
+        page.until("document.querySelector('.status-line').hidden")
+        assert console.api.call(call)["state"] != "queued"
+        assert console.api.call(asking)["outcome"] != "ok", "nothing was answered while it was away"
+    finally:
+        gateway.stop()
 
 
 def test_elements_are_made_of_data_and_kept_by_key(console: Console) -> None:

@@ -21,7 +21,7 @@ export function rowAnswer({ id }) {
 /** The two buttons of a question: secondary left, primary right. @param {QuestionView} question */
 export function answerButtons(question) {
   const name = safeText(question.tool, 100);
-  const refuse = opener("refuse", `${refuseWord(question)}…`, `${refuseWord(question)} ${name}`, question, (close) =>
+  const refuse = opener("refuse", `${refuseWord(question)}…`, `${refuseWord(question)}… ${name}`, question, (close) =>
     refuseForm(question, sender(question, { onDone: close })),
   );
   return h("span.pair", { "data-question": question.id }, refuse, primaryButton(question, name));

@@ -7,6 +7,7 @@ import { navigate, route } from "../lib/router.js";
 import { effect, signal } from "../lib/signal.js";
 import { store } from "../lib/store.js";
 import { setTimer, preciseNow } from "../lib/time.js";
+import { icon } from "./icon.js";
 
 const ANNOUNCE_PAUSE_S = 5; // between two announcements
 const VISIBLE_LOCK = "afoot.seen"; // a shared lock of all visible tabs
@@ -15,7 +16,8 @@ const permission = signal(typeof Notification === "undefined" ? "denied" : Notif
 /** The button that asks for the permission to notify; it is hidden once the person has decided. */
 export function permissionButton() {
   const onclick = async () => permission.set(await Notification.requestPermission());
-  return h("button.quiet", { shown: () => permission() === "default", onclick }, "Notify me");
+  const about = { type: "button", shown: () => permission() === "default", onclick };
+  return h("button.quiet", about, icon("bell", "s"), "Notify me");
 }
 
 /** Show one notification for each question, from one tab, while all are hidden; an answer removes it. */
@@ -47,7 +49,7 @@ async function showNotification({ id, tool, message }, shown) {
   });
   notification.onclick = () => {
     focus();
-    navigate("/inbox");
+    navigate(`/inbox?question=${encodeURIComponent(id)}`);
     notification.close();
   };
   shown.set(id, notification);

@@ -128,11 +128,13 @@ export function formatClock(at) {
   return [day.getHours(), day.getMinutes(), day.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
-/** An instant in local time; the date is left out for today. @param {number} at */
+/** An instant in local time: 14:20:07 today, else 2026-11-13 14:20:07. @param {number} at */
 export function formatTime(at) {
   const day = new Date(at * 1000);
   const isToday = day.toDateString() === new Date().toDateString();
-  return isToday ? day.toLocaleTimeString() : day.toLocaleString();
+  const two = (/** @type {number} */ part) => String(part).padStart(2, "0");
+  const date = `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+  return isToday ? formatClock(at) : `${date} ${formatClock(at)}`;
 }
 
 /** The day of an instant: Nov 18. @param {number} at */

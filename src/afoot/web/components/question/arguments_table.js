@@ -16,7 +16,7 @@ export function argumentsTable({ arguments: given, changed }) {
   if (!isObject(given)) return jsonTree(given, Infinity);
   const before = argumentsBefore(given, changed);
   const rows = argumentRows(given, before);
-  if (!rows.length) return h("p.dim", "It takes no arguments.");
+  if (!rows.length) return h("p.dim", "No arguments are given.");
   const columns = ["Argument", "Now", ...(before ? ["Last approved run"] : [])];
   const head = h("tr", ...columns.map((name) => h("th", { scope: "col" }, name)));
   const body = rows.map((row) => argumentRow(row, before !== null));

@@ -3,7 +3,6 @@
 import { each, h } from "../../lib/dom.js";
 import { formatClock, formatElapsed, formatSpan, formatTime, safeText } from "../../lib/format.js";
 import { argumentSummary } from "../../lib/open_questions.js";
-import { preciseNow } from "../../lib/time.js";
 import { frozenRing } from "../clocks.js";
 import { stateIcon } from "../state_icon.js";
 import { refuseForm } from "./refuse.js";
@@ -36,7 +35,7 @@ export function questionContext(question, clocks, earlier, outcomes) {
       "section",
       { shown: () => answers().length },
       h("h3", `Earlier answers for ${safeText(tool, 100)}`),
-      h("ol.answers", each(answers, answerKey, answerLine)),
+      h("ol.given-answers", each(answers, answerKey, answerLine)),
     ),
   );
 }
@@ -90,5 +89,5 @@ function answerWords({ answer: { content }, kind, arguments: given, message }) {
   return kind === "approval" ? argumentSummary(given) : safeText(message, 120);
 }
 
-/** The time of day, or the day. @param {number} at */
-const shortTime = (at) => (preciseNow() - at < 43_200 ? formatClock(at).slice(0, 5) : formatTime(at).split(",")[0]);
+/** The time of day, or the month and day. @param {number} at */
+const shortTime = (at) => (formatTime(at).includes(" ") ? formatTime(at).slice(5, 10) : formatClock(at).slice(0, 5));

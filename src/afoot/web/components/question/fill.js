@@ -34,14 +34,14 @@ function formQuestion({ schema, id, message }, send, others) {
     }
   };
   const buttons = h("div.buttons", fields.jsonButton, h("span.grow"), ...others, submitButton("Send"));
-  return submitForm("form.fill", submit, message && h("p.lead", safeText(message)), fields.node, buttons);
+  return submitForm("form.fill-in", submit, message && h("p.lead", safeText(message)), fields.node, buttons);
 }
 
 /** @param {QuestionView} question @param {Send} send @param {Child[]} others */
 function pageQuestion({ message, params }, send, others) {
   const done = actionButton("I have been there", () => send({ action: "accept" }), { class: "main" });
   const link = h("p", externalLink(params?.url ?? params));
-  return h("div.fill", h("p.lead", safeText(message)), link, h("div.buttons", h("span.grow"), ...others, done));
+  return h("div.fill-in", h("p.lead", safeText(message)), link, h("div.buttons", h("span.grow"), ...others, done));
 }
 
 /** A question that only the calling program can answer. @param {QuestionView} question @param {Child[]} others */
@@ -49,5 +49,5 @@ function programQuestion({ kind, message, params }, others) {
   const what = kind === "roots" ? "which folders it works in" : "its model";
   const words = `The tool asks the program that called it for ${what}. Nobody can answer that here.`;
   const more = params !== undefined && jsonTree(params);
-  return h("div.fill", h("p", words), h("p", safeText(message)), more, h("div.buttons", h("span.grow"), ...others));
+  return h("div.fill-in", h("p", words), h("p", safeText(message)), more, h("div.buttons", h("span.grow"), ...others));
 }

@@ -29,7 +29,7 @@ export const refuseForm = (question, send, { hasFocus = true, earlier } = {}) =>
 
 /** @param {Send} send @param {boolean} hasFocus @param {Earlier} earlier */
 function rejectForm(send, hasFocus, earlier) {
-  const words = h("textarea.words", {
+  const words = h("textarea.instead", {
     rows: 2,
     name: "instead",
     autofocus: hasFocus,

@@ -3,7 +3,7 @@
 
 import { h } from "../../lib/dom.js";
 import { online } from "../../lib/event_feed.js";
-import { busyAction } from "../../lib/resource.js";
+import { attempt, busyAction } from "../../lib/resource.js";
 import { signal } from "../../lib/signal.js";
 import { setTimer } from "../../lib/time.js";
 import { icon } from "../icon.js";
@@ -17,7 +17,8 @@ export const mcpAddress = () => `${location.origin}/mcp`;
 export function addressButton() {
   const isCopied = signal(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(mcpAddress()).catch(() => tell(`The address is ${mcpAddress()}`));
+    const [, error] = await attempt(navigator.clipboard.writeText(mcpAddress()));
+    if (error) return tell(`It could not be copied: ${mcpAddress()}`);
     isCopied.set(true);
     setTimer(COPIED_MS, () => isCopied.set(false));
   };

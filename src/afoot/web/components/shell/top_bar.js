@@ -1,0 +1,80 @@
+// topBar: brand, views, palette, address, theme and keys. On a phone the views are a bar at the bottom.
+
+import { session } from "../../lib/api.js";
+import { h, svg } from "../../lib/dom.js";
+import { route } from "../../lib/router.js";
+import { computed } from "../../lib/signal.js";
+import { store } from "../../lib/store.js";
+import { VIEWS, viewOf } from "../../lib/views.js";
+import { icon } from "../icon.js";
+import { addressButton } from "./address.js";
+import { themeButton } from "./theme_switch.js";
+
+/** What its buttons open. @typedef {{palette: () => void, keys: () => void, more: (anchor: HTMLElement) => void}} Opens */
+
+const PHONE_VIEWS = 4; // beside "More"
+
+const questionCount = computed(() => store.questions().length);
+const isOver = (/** @type {string} */ id) => store.get(id)?.call().state === "finished";
+const here = computed(() => {
+  store.about(); // a snapshot brings the call
+  return viewOf(route(), (id) => store.get(id) && !isOver(id));
+});
+
+/** @param {Opens} opens */
+export function topBar({ palette, keys }) {
+  const links = VIEWS.filter(({ isMain }) => isMain).map((one) => viewLink(one));
+  const nav = h("nav", { "aria-label": "Views", shown: session }, ...links);
+  const search = h(
+    "button.quiet.boxed.go",
+    { type: "button", "aria-keyshortcuts": "Control+K", onclick: palette },
+    icon("find", "s"),
+    h("span.go-words", "Go to or run…"),
+    h("kbd", { "aria-hidden": "true" }, "Ctrl K"),
+  );
+  return [
+    h("a.brand", { href: "/live", "aria-label": "afoot" }, brandMark(), h("span", "afoot")),
+    nav,
+    h(
+      "div.right",
+      { shown: session },
+      search,
+      addressButton(),
+      themeButton(),
+      h(
+        "button.quiet.square.help",
+        { type: "button", "aria-label": "Keys", "aria-keyshortcuts": "?", onclick: keys },
+        "?",
+      ),
+    ),
+  ];
+}
+
+/** The bar at the bottom of a phone. @param {Opens} opens */
+export function bottomBar({ more }) {
+  const links = VIEWS.slice(0, PHONE_VIEWS).map((one) => viewLink(one, true));
+  const isElsewhere = () => !VIEWS.slice(0, PHONE_VIEWS).some(({ view }) => view === here());
+  const onclick = (/** @type {MouseEvent} */ { currentTarget }) => more(/** @type {HTMLElement} */ (currentTarget));
+  const about = { type: "button", "aria-haspopup": "dialog", "data-here": isElsewhere, onclick };
+  return h(
+    "nav.bottom",
+    { "aria-label": "Main views", shown: session },
+    ...links,
+    h("button.quiet", about, icon("more"), "More"),
+  );
+}
+
+/** @param {import("../../lib/views.js").ViewLink} link @param {boolean} [hasIcon] */
+function viewLink({ view, title, icon: mark }, hasIcon = false) {
+  const count = view === "inbox" && h("span.badge", { shown: questionCount }, questionCount, h("span.sr", " open"));
+  const about = { href: `/${view}`, "aria-current": () => here() === view && "page" };
+  return h("a", about, hasIcon && icon(mark), title, count);
+}
+
+const brandMark = () =>
+  svg(
+    "svg",
+    { class: "brand-mark", viewBox: "0 0 20 20", "aria-hidden": "true" },
+    svg("path", { d: "M10 1.9a6.4 6.4 0 1 1-6.1 4.5", "stroke-width": 2.5 }),
+    svg("path", { d: "M3.4 18.2h13.2", "stroke-width": 2.3 }),
+  );

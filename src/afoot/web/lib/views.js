@@ -1,0 +1,21 @@
+// VIEWS: the views that navigation, keys and palette lead to, in their order.
+
+/** @typedef {{view: string, title: string, key: string, icon: "list" | "inbox" | "history" | "tool" | "server" | "tab" | "document" | "prompt", isMain?: boolean}} ViewLink */
+
+/** `isMain`: it is in the bar at the top; on a phone the first four are in the bar at the bottom. @type {ViewLink[]} */
+export const VIEWS = [
+  { view: "live", title: "Live", key: "l", icon: "list", isMain: true },
+  { view: "inbox", title: "Inbox", key: "i", icon: "inbox", isMain: true },
+  { view: "history", title: "History", key: "h", icon: "history", isMain: true },
+  { view: "tools", title: "Tools", key: "t", icon: "tool", isMain: true },
+  { view: "servers", title: "Servers", key: "s", icon: "server", isMain: true },
+  { view: "tabs", title: "Tabs", key: "b", icon: "tab", isMain: true },
+  { view: "resources", title: "Resources", key: "r", icon: "document" },
+  { view: "prompts", title: "Prompts", key: "p", icon: "prompt" },
+];
+
+/** The view of the navigation that a route belongs to. @param {Route} route @param {(id: string) => unknown} isLive */
+export function viewOf({ view, params }, isLive) {
+  if (view === "call") return isLive(params.id ?? "") ? "live" : "history";
+  return view === "tool" ? "tools" : view;
+}
