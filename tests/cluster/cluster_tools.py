@@ -1,6 +1,7 @@
 """Tools for the tests of clusters, and how to wait for what other gateways see."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,21 +33,36 @@ async def ask(ctx: Context) -> str:
 
 
 @afoot.tool
+async def crash() -> str:
+    """Raise an error that nobody expected."""
+    raise ZeroDivisionError("oh no")
+
+
+@afoot.tool
+def in_thread(n: int, ctx: Context) -> dict[str, int]:
+    """Count in a thread, and keep a checkpoint."""
+    for number in ctx.track(range(n)):
+        ctx.checkpoint(number)
+    return {"pid": os.getpid(), "counted": n}
+
+
+@afoot.tool
 async def quick() -> str:
     """Say hello."""
     return "hello"
 
 
-def leave_mark(file: str) -> None:
-    """Add a mark: the file tells how often a tool ran."""
+def leave_mark(file: str) -> bool:
+    """Add a mark: the file tells how often a tool ran; True for the first."""
     with Path(file).open("a") as marks:
         marks.write("x")
+        return marks.tell() == 1
 
 
 async def mark(file: str, seconds: float) -> str:
-    """Leave a mark, and take a while."""
-    leave_mark(file)
-    await asyncio.sleep(seconds)
+    """Leave a mark; the first run takes a while."""
+    if leave_mark(file):
+        await asyncio.sleep(seconds)
     return "done"
 
 

@@ -7,6 +7,10 @@ from types import TracebackType
 # Each command's function, imported when the command is typed, and its line in `afoot --help`.
 COMMANDS = {
     "serve": ("afoot.cli.commands.serve:serve", "Serve tools over MCP and keep the history of their calls."),
+    "worker": (
+        "afoot.cli.commands.worker:worker",
+        "Run functions for the gateways of a cluster.",
+    ),
     "demo": (
         "afoot.cli.commands.demo:demo",
         "Start a gateway with example tools and calls.",

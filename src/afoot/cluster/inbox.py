@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import DecodeError, json
 from redis.exceptions import RedisError
 
+from afoot.cluster.functions import WorkerFunctions
 from afoot.core.commands import OwnerCommand
 from afoot.core.facts import Entry, Reading
 from afoot.engine.engine import Engine
@@ -30,8 +31,9 @@ _log = logging.getLogger("afoot.cluster")
 class Inbox:
     """Keeps an engine's mirrors true, and obeys commands. `run` goes on until it is cancelled."""
 
-    def __init__(self, engine: Engine, journal: RedisJournal) -> None:
+    def __init__(self, engine: Engine, journal: RedisJournal, functions: WorkerFunctions) -> None:
         self._engine = engine
+        self._functions = functions
         self._journal = journal
         prefix = journal.prefix
         self._keys = (f"{prefix}tail", f"{prefix}readings", f"{prefix}inbox:{journal.owner}")
@@ -104,6 +106,8 @@ class Inbox:
             for place, fields in entries:
                 await self._take(at, place, dict(_pairs(fields)))
                 self._places[at] = place.decode()
+            if at == 2:  # results may be large, and nobody reads them again
+                await self._journal.command("XDEL", self._keys[at], *(place for place, _ in entries))
 
     async def _take(self, at: int, place: bytes, fields: dict[bytes, bytes]) -> None:
         if at == 0:
@@ -116,7 +120,11 @@ class Inbox:
             for call, number, reading in readings:
                 self._engine.mirrors.note(call, number, reading)
         elif at == 2:
-            await self.take_commands(fields[b"c"].decode())
+            call = fields[b"c"].decode()
+            if b"f" in fields:
+                self._functions.receive(call, int(fields[b"a"]), fields[b"w"].decode(), fields[b"f"])
+            else:
+                await self.take_commands(call)
 
     async def _take_segment(self, position: int, fields: dict[bytes, bytes]) -> None:
         owner = fields[b"o"].decode()

@@ -1,4 +1,4 @@
-"""`Lease` says every few seconds, from a thread of its own, that this gateway lives.
+"""`Lease` says every few seconds, from a thread of its own, that this gateway or worker lives.
 
 A gateway whose lease has run out may be dead: another one takes its calls over. The thread keeps the lease
 also while the loop is busy. The time is that of Redis; two machines' clocks are never compared.
@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import DecodeError, Struct, json
+from msgspec import Struct
 from redis.exceptions import RedisError
 
 from afoot.store.redis.connect import ThreadClient, connect_thread, store_error
@@ -18,30 +18,37 @@ from afoot.store.redis.connect import ThreadClient, connect_thread, store_error
 RENEWALS: Final = 5  # in a lease: some may be late, or lost
 FORGET_S: Final = 60.0  # after its lease, for which a dead gateway is still listed
 
-# Renews the lease of a gateway. Gives the time, and of every gateway its id, its lease, its description.
+ROLES: Final = ("gateway", "worker")
+
+# Renews the lease of a gateway or a worker. Gives the time, and of every member its id, lease, description.
 _RENEW = """
 local p, me, lease, info, forget = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local role = ARGV[6]
 local t = redis.call('TIME')
 local now = tonumber(t[1]) + tonumber(t[2]) / 1000000
-if lease > 0 then
-  redis.call('ZADD', p .. 'gateways', string.format('%.6f', now + lease), me)
-  redis.call('HSET', p .. 'gateway', me, info)
-elseif lease < 0 then
-  redis.call('ZREM', p .. 'gateways', me)
-  redis.call('HDEL', p .. 'gateway', me)
-  redis.call('DEL', p .. 'inbox:' .. me)
-end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', p .. 'gateways', '-inf', now - forget)) do
-  redis.call('ZREM', p .. 'gateways', id)
-  redis.call('HDEL', p .. 'gateway', id)
+local function forget_member(kind, id)
+  redis.call('ZREM', p .. kind .. 's', id)
+  redis.call('HDEL', p .. kind, id)
   redis.call('DEL', p .. 'inbox:' .. id)
 end
+if lease > 0 then
+  redis.call('ZADD', p .. role .. 's', string.format('%.6f', now + lease), me)
+  redis.call('HSET', p .. role, me, info)
+else
+  forget_member(role, me)
+end
 local found = {string.format('%.6f', now)}
-local all = redis.call('ZRANGE', p .. 'gateways', 0, -1, 'WITHSCORES')
-for n = 1, #all, 2 do
-  found[#found + 1] = all[n]
-  found[#found + 1] = all[n + 1]
-  found[#found + 1] = redis.call('HGET', p .. 'gateway', all[n]) or '{}'
+for _, kind in ipairs({'gateway', 'worker'}) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', p .. kind .. 's', '-inf', now - forget)) do
+    forget_member(kind, id)
+  end
+  local all = redis.call('ZRANGE', p .. kind .. 's', 0, -1, 'WITHSCORES')
+  for n = 1, #all, 2 do
+    found[#found + 1] = kind
+    found[#found + 1] = all[n]
+    found[#found + 1] = all[n + 1]
+    found[#found + 1] = redis.call('HGET', p .. kind, all[n]) or '{}'
+  end
 end
 return found
 """
@@ -56,17 +63,19 @@ class GatewayInfo(Struct, frozen=True, omit_defaults=True):
     pid: int = 0
     url: str = ""
     version: str = ""
-    started: float = 0.0
     calls: int = 0  # that live there
     draining: bool = False  # it takes no new calls
 
 
-class ClusterGateway(Struct, frozen=True):
-    """A gateway of the cluster, and the seconds that its lease has left; below 0: it may be dead."""
+class Member(Struct, frozen=True):
+    """A gateway or a worker of the cluster, and the seconds that its lease has left.
+
+    Below 0 it may be dead.
+    """
 
     id: str
     left_s: float
-    info: GatewayInfo
+    description: bytes
 
     @property
     def lives(self) -> bool:
@@ -75,11 +84,13 @@ class ClusterGateway(Struct, frozen=True):
 
 
 class Lease:
-    """Keeps the lease of one gateway while the block lasts; `describe` is called in the thread."""
+    """Keeps the lease of one gateway or worker, from `start` to `stop`."""
 
-    def __init__(self, url: str, prefix: str, owner: str, lease_s: float) -> None:
-        self.info = GatewayInfo()
-        self.gateways: Sequence[ClusterGateway] = ()
+    def __init__(self, url: str, prefix: str, owner: str, lease_s: float, role: str = "gateway") -> None:
+        self.description = b"{}"  # of this member, for the others
+        self.gateways: Sequence[Member] = ()
+        self.workers: Sequence[Member] = ()
+        self._role = role
         self.skew_s = 0.0  # by which the clock of Redis is ahead of this machine's
         self._lease_s = lease_s
         self._client: ThreadClient = connect_thread(url, lease_s / RENEWALS)
@@ -104,7 +115,7 @@ class Lease:
         try:
             self._renew(self._lease_s)
         except (RedisError, OSError) as error:
-            raise store_error(error, "the lease of this gateway could not be taken") from error
+            raise store_error(error, f"the lease of this {self._role} could not be taken") from error
         self._thread.start()
 
     def stop(self) -> None:
@@ -115,7 +126,7 @@ class Lease:
         try:
             self._renew(-1.0)
         except (RedisError, OSError) as error:
-            _log.warning("the lease of this gateway was not given back, and runs out: %s", error)
+            _log.warning("the lease of this %s was not given back, and runs out: %s", self._role, error)
         self._client.close()
 
     def _run(self) -> None:
@@ -126,31 +137,24 @@ class Lease:
             except (RedisError, OSError) as error:
                 if had and not self.holds:
                     had = False
-                    _log.error("the lease of this gateway has run out; others may take its calls: %s", error)
+                    _log.error(
+                        "the lease of this %s has run out; others may take its calls: %s", self._role, error
+                    )
                 continue
             if not had:
-                _log.warning("the lease of this gateway is back")
+                _log.warning("the lease of this %s is back", self._role)
             had = True
 
     def _renew(self, lease_s: float) -> None:
         began, wall = time.monotonic(), time.time()
-        info = json.encode(self.info)
-        found = self._client.execute_command(
-            "EVAL", _RENEW, 1, f"{self._prefix}meta", self._prefix, self._owner, lease_s, info, FORGET_S
-        )
+        arguments = self._prefix, self._owner, lease_s, self.description, FORGET_S, self._role
+        found = self._client.execute_command("EVAL", _RENEW, 1, f"{self._prefix}meta", *arguments)
         # The lease counts from before the request: it may have been renewed at any time since.
         self._until = began + lease_s
         now = float(found[0])
         took_s = time.monotonic() - began
         self.skew_s = now - (wall + took_s / 2)
-        self.gateways = [
-            ClusterGateway(id_.decode(), float(until) - now, _info(described))
-            for id_, until, described in zip(found[1::3], found[2::3], found[3::3], strict=True)
-        ]
-
-
-def _info(body: bytes) -> GatewayInfo:
-    try:
-        return json.decode(body, type=GatewayInfo)
-    except DecodeError:
-        return GatewayInfo()
+        members: dict[str, list[Member]] = {role: [] for role in ROLES}
+        for role, name, until, told in zip(found[1::4], found[2::4], found[3::4], found[4::4], strict=True):
+            members[role.decode()].append(Member(name.decode(), float(until) - now, told))
+        self.gateways, self.workers = (members[role] for role in ROLES)

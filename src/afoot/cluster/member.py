@@ -10,13 +10,16 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from importlib import import_module
 from typing import Final, Self
 
+from msgspec import json
 from msgspec.structs import replace
 
 from afoot.cluster.checks import LossyRedis, losses, read_redis_settings
+from afoot.cluster.functions import Queue, WorkerFunctions
 from afoot.cluster.inbox import Inbox
-from afoot.cluster.lease import ClusterGateway, GatewayInfo, Lease
+from afoot.cluster.lease import GatewayInfo, Lease, Member
 from afoot.cluster.outbox import Outbox, send_readings
 from afoot.cluster.takeover import LOOK_S, take_over
 from afoot.config.tables import ClusterSettings
@@ -25,6 +28,8 @@ from afoot.errors import StoreError
 from afoot.store.redis.journal import RedisJournal
 
 KEY_BYTES: Final = 32
+WORKERS_LOOK_S: Final = 0.3  # between two looks at the workers that were heard of
+INSTALL: Final = 'pip install "afoot[cluster]"'
 CANCEL_S: Final = 0.5  # after which a task that is still there is cancelled again
 
 _log = logging.getLogger("afoot.cluster")
@@ -37,6 +42,8 @@ class ClusterMember:
         self, settings: ClusterSettings, version: str = "", *, is_history_required: bool = False
     ) -> None:
         self.id = secrets.token_hex(8)
+        self.info = GatewayInfo()
+        self.settings = settings
         self.sealing_key = b""  # that all gateways of the cluster share
         self.journal = RedisJournal(settings.redis, settings.name, self.id)
         self._version = version
@@ -54,7 +61,7 @@ class ClusterMember:
                 raise LossyRedis(found)
             self.sealing_key = await self._shared_key()
             host = socket.gethostname()
-            self._lease.info = GatewayInfo(host, os.getpid(), version=self._version)
+            self.describe(GatewayInfo(host, os.getpid(), version=self._version))
             await asyncio.to_thread(self._lease.start)
             stack.push_async_callback(asyncio.to_thread, self._lease.stop)
             self._stack = stack.pop_all()
@@ -64,7 +71,7 @@ class ClusterMember:
         await self._stack.aclose()
 
     @property
-    def gateways(self) -> list[ClusterGateway]:
+    def gateways(self) -> list[Member]:
         """The gateways of the cluster, as they were heard of last."""
         return list(self._lease.gateways)
 
@@ -75,7 +82,12 @@ class ClusterMember:
 
     def announce(self, url: str) -> None:
         """Tell the others the address of this gateway."""
-        self._lease.info = replace(self._lease.info, url=url)
+        self.describe(replace(self.info, url=url))
+
+    def describe(self, info: GatewayInfo) -> None:
+        """Tell the others what this gateway is."""
+        self.info = info
+        self._lease.description = json.encode(info)
 
     def serve(self, engine: Engine) -> "ClusterService":
         """Let an engine know the calls of the others, and the others its own, while the block lasts."""
@@ -95,24 +107,31 @@ class ClusterService:
     """What runs beside an engine of a cluster: the inbox, the outbox, readings, and the look for the dead."""
 
     _inbox: Inbox
+    _functions: WorkerFunctions
 
     def __init__(self, member: ClusterMember, engine: Engine, lease: Lease) -> None:
         self._member = member
         self._engine = engine
         self._lease = lease
         self._tasks: list[asyncio.Task[None]] = []
+        self._queue: Queue | None = None
+        self._has_docket = True
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         engine, journal = self._engine, self._member.journal
         engine.clock.follow(self._lease.skew_s)
         outbox = Outbox(journal)
-        inbox = self._inbox = Inbox(engine, journal)
+        self._functions = WorkerFunctions(journal, self._open_queue)
+        inbox = self._inbox = Inbox(engine, journal, self._functions)
         engine.others = outbox
         journal.follows_tail = True
         journal.on_fenced = engine.abandon
         await inbox.load()
+        await self._take_workers()
         self._run(inbox.run)
         self._run(outbox.run)
+        self._run(self._watch_workers)
         self._run(lambda: send_readings(engine, journal, lambda: self._lease.has_others))
         return self
 
@@ -123,6 +142,7 @@ class ClusterService:
                 task.cancel()  # again, if need be: the client library may take a cancel for a lost connection
             running = (await asyncio.wait(running, timeout=CANCEL_S))[1]
         self._engine.others = None
+        await self._stack.aclose()
 
     async def take_over(self) -> list[str]:
         """Go on with the calls of gateways that died; gives their ids. Raises StoreError."""
@@ -138,17 +158,43 @@ class ClusterService:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            self._lease.info = replace(
-                self._lease.info,
-                calls=len(self._engine.own_calls()),
-                draining=self._engine.closing is not None,
-            )
+            is_draining = self._engine.closing is not None
+            calls = len(self._engine.own_calls())
+            self._member.describe(replace(self._member.info, calls=calls, draining=is_draining))
             if self._engine.closing is None and any(not one.lives for one in self._lease.gateways):
                 try:
                     await self.take_over()
                 except StoreError as error:
                     _log.warning("calls of a gateway that died wait: %s", error)
             self._forget_ended()
+
+    async def _watch_workers(self) -> None:
+        while True:
+            await asyncio.sleep(WORKERS_LOOK_S)
+            await self._take_workers()
+
+    async def _take_workers(self) -> None:
+        """Offer the functions of the workers that were heard of; calls wait for a worker that left."""
+        if not (self._lease.workers or self._functions.tools()) or not self._has_docket:
+            return
+        try:
+            await self._open_queue()
+        except ImportError as error:
+            self._has_docket = False
+            _log.error("the functions of workers are not offered: %s is missing; %s", error.name, INSTALL)
+            return
+        if self._functions.look(self._lease.workers):
+            self._engine.catalog.put(self._functions)
+
+    async def _open_queue(self) -> Queue:
+        """The queue to the workers. What it needs is loaded beside the loop: that takes over a second."""
+        if self._queue is None:
+            module = await asyncio.to_thread(import_module, "afoot.cluster.queue")
+            settings = self._member.settings
+            if self._queue is None:
+                self._queue = module.FunctionQueue(settings.redis, settings.name)
+                await self._stack.enter_async_context(self._queue)
+        return self._queue
 
     def _forget_ended(self) -> None:
         """Drop the mirrors of calls that have ended, and whose owner died before their work had stopped."""

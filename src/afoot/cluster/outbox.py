@@ -21,7 +21,6 @@ from afoot.store.redis.journal import RedisJournal
 
 READINGS_PER_S: Final = 20
 READINGS_KEPT: Final = 200  # messages with readings; who lags further gets the newest
-INBOX_KEPT: Final = 10_000
 KEEP_COMMANDS_S: Final = 86_400
 MAX_COMMANDS: Final = 10_000  # that wait for Redis; more are refused
 RETRY_S: Final = 0.5
@@ -33,7 +32,7 @@ local owner = redis.call('HGET', p .. 'owners', call)
 if not owner then return 0 end
 redis.call('RPUSH', p .. 'commands:' .. call, ARGV[3])
 redis.call('EXPIRE', p .. 'commands:' .. call, ARGV[4])
-redis.call('XADD', p .. 'inbox:' .. owner, 'MAXLEN', '~', ARGV[5], '*', 'c', call)
+redis.call('XADD', p .. 'inbox:' .. owner, '*', 'c', call)
 redis.call('EXPIRE', p .. 'inbox:' .. owner, ARGV[4])
 return 1
 """
@@ -72,7 +71,7 @@ class Outbox:
                 call, command = self._commands[0]
                 body = json.encode(command)
                 try:
-                    await self._journal.run(SEND, call, body, KEEP_COMMANDS_S, INBOX_KEPT)
+                    await self._journal.run(SEND, call, body, KEEP_COMMANDS_S)
                 except StoreError as error:
                     _log.warning("call %s: a command waits for Redis: %s", call, error)
                     await asyncio.sleep(RETRY_S)

@@ -74,7 +74,7 @@ def run(plan: ServePlan, started: Started) -> None:
     Ends the process where a tool would keep it: a task that swallows its cancel, a thread that does not end.
     """
     return_memory_early()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         _run_to_end(runner, runner.get_loop().create_task(serve_until(plan, started)))
         if not (runner.run(_end_tasks()) and _end_threads()):
             log.warning("tools that did not stop are left behind")
@@ -437,7 +437,8 @@ def _relax_collector() -> None:
     gc.set_threshold(10_000, 20, 20)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """What makes event loops: uvloop where there is one."""
     try:
         import uvloop
     except ImportError:

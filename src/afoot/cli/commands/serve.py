@@ -48,7 +48,7 @@ def serve(*targets: str, options: Annotated[ServeOptions, Parameter(name="*")] =
     from afoot.config.settings import load_settings
     from afoot.gateway import app
 
-    _log_to_stderr()
+    log_to_stderr()
     flags: dict[str, object] = {
         name: value for name in SETTING_FLAGS if (value := getattr(options, name)) is not None
     }
@@ -181,12 +181,12 @@ def _sample_value(schema: dict[str, Any]) -> str:
     return samples.get(str(schema.get("type")), "text")
 
 
-def _log_to_stderr() -> None:
-    from afoot.cli.terminal.log_output import log_to_stderr
+def log_to_stderr() -> None:
+    from afoot.cli.terminal import log_output
     from afoot.cli.terminal.nonblocking_output import nonblocking
 
     sys.stdout, sys.stderr = nonblocking(sys.stdout), nonblocking(sys.stderr)
-    log_to_stderr(sys.stderr, logging.WARNING)
+    log_output.log_to_stderr(sys.stderr, logging.WARNING)
     logging.getLogger("afoot").setLevel(logging.INFO)
     for chatty in ("httpx2", "mcp"):  # they log a line for each request, with addresses
         logging.getLogger(chatty).setLevel(logging.WARNING)

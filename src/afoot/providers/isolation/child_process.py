@@ -10,39 +10,31 @@ from typing import Final
 
 from afoot.core.facts import Result
 from afoot.core.notices import format_size
-from afoot.core.ports import Report, Run
+from afoot.core.ports import Run
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_text
 from afoot.providers.exit_status import describe_exit
 from afoot.providers.functions.app import CLOSE_S
 from afoot.providers.isolation.fork_client import FrameConnection
 from afoot.providers.isolation.frames import (
-    AskQuestion,
     CallDone,
     CancelCall,
     ChildExit,
-    ContentReport,
     CpuUsage,
     EndChild,
     FlushOutput,
-    Heartbeat,
-    InvokeTool,
     IpcMessage,
-    LogMessage,
     OutputComplete,
     OutputLines,
-    ProgressReading,
     RemoteError,
-    RequestReply,
-    ResourceChanged,
     ResourceLimits,
     RunCall,
     SignalChild,
     ToolSource,
     WatchCall,
-    WithdrawRequest,
 )
-from afoot.providers.isolation.remote_run import encodable_result, to_exception, to_remote_error
+from afoot.providers.isolation.relay import RunRelay
+from afoot.providers.isolation.remote_run import to_exception
 
 END_S: Final = 2 * CLOSE_S + 1  # for a child that was told to end: its lifespan is cancelled in time
 EXIT_AFTER_EOF_S: Final = 0.5  # between the end of a child's pipe and its own end
@@ -174,7 +166,7 @@ class IsolatedCall:
         self._done: CallDone | None = None
         self._spent_s = 0.0
         self._is_worn = False
-        self._requests: dict[int, asyncio.Task[None]] = {}
+        self._relay = RunRelay(run, child.send)
 
     @property
     def is_reusable(self) -> bool:
@@ -195,44 +187,20 @@ class IsolatedCall:
                 await self._wait_for_output()
         finally:
             self._child.detach_call()
-            for task in self._requests.values():
-                task.cancel()
+            self._relay.close()
             if not self.is_reusable:
                 self._child.signal(signal.SIGKILL)
         return self._result()
 
     def receive(self, message: IpcMessage) -> None:
         """Pass a message of the child, or of the fork server about it, to the run."""
-        match message:
-            case ProgressReading(p=progress, t=total, m=text):
-                self._run.report(progress, total, text)
-            case ContentReport():
-                report = Report(
-                    message.progress,
-                    message.total,
-                    message.message,
-                    message.data,
-                    message.partial,
-                    message.checkpoint,
-                )
-                self._run.content(report)
-            case Heartbeat():
-                self._run.alive()
-            case ResourceChanged(uri=uri):
-                self._run.resource_changed(uri)
-            case LogMessage(text=text, level=level, logger=logger):
-                self._run.log(text, level, logger)
-            case OutputLines(stream=stream, lines=written):
-                for line in written:
-                    self._run.log(clean_text(line, 10 * self._message.message_limit), "info", stream)
-            case AskQuestion() | InvokeTool():
-                self._requests[message.number] = asyncio.create_task(self._reply(message))
-            case WithdrawRequest(number=number):
-                request = self._requests.pop(number, None)
-                if request is not None:
-                    request.cancel()
-            case _:
-                self._receive_end(message)
+        if self._relay.receive(message):
+            return
+        if isinstance(message, OutputLines):
+            for line in message.lines:
+                self._run.log(clean_text(line, 10 * self._message.message_limit), "info", message.stream)
+        else:
+            self._receive_end(message)
 
     def _receive_end(self, message: IpcMessage) -> None:
         """Take a message about processor time, or about the end of the call."""
@@ -255,20 +223,6 @@ class IsolatedCall:
         if cpu_s > self._spent_s:
             self._run.spent(cpu_s - self._spent_s)
             self._spent_s = cpu_s
-
-    async def _reply(self, request: AskQuestion | InvokeTool) -> None:
-        """Ask the engine what the tool asked for, and send the child what comes of it."""
-        try:
-            if isinstance(request, AskQuestion):
-                reply = RequestReply(request.number, answer=await self._run.ask(request.question))
-            else:
-                result = await self._run.call(request.tool, request.arguments, request.weight)
-                reply = RequestReply(request.number, result=encodable_result(result))
-            self._child.send(reply)
-        except Exception as error:  # also a reply that is too long to be sent
-            self._child.send(RequestReply(request.number, trouble=to_remote_error(error)))
-        finally:
-            self._requests.pop(request.number, None)
 
     async def _wait_for_end(self) -> None:
         try:

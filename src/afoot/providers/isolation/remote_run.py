@@ -5,7 +5,7 @@ Reports go to the gateway over a `GatewayPipe`; answers come back by number.
 
 import asyncio
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Raw
 
@@ -32,6 +32,19 @@ from afoot.providers.isolation.frames import (
 
 PIPE_BUFFER_BYTES: Final = 256 * 1024  # may wait for the gateway; beyond them only the newest reading waits
 _MAX_TEXT: Final = 40_000  # characters, more than are kept: the gateway cuts again after it removed secrets
+
+
+class RunPipe(Protocol):
+    """The way from a run in another process to its gateway. It never waits."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether only the newest reading is kept, and no heartbeat."""
+        ...
+
+    def send_reading(self, reading: ProgressReading) -> None: ...
+
+    def send(self, message: IpcMessage) -> None: ...
 
 
 class GatewayPipe:
@@ -78,7 +91,7 @@ class GatewayPipe:
 class RemoteRun:
     """One attempt of one call, as its provider in the child sees it."""
 
-    def __init__(self, message: RunCall, pipe: GatewayPipe) -> None:
+    def __init__(self, message: RunCall, pipe: RunPipe) -> None:
         self.id = message.id
         self.attempt = message.attempt
         self.caller = message.caller

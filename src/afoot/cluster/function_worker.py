@@ -1,0 +1,321 @@
+"""`FunctionWorker` runs functions for the gateways of a cluster: it reports to them, and owns no call (D1).
+
+Docket delivers a task at least once. Before a function is entered, Redis says whether this delivery is the
+first of its attempt; a second one runs nothing.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import traceback
+from collections.abc import Iterable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Final, Protocol
+
+from msgspec import DecodeError, json
+from redis.exceptions import RedisError
+
+from afoot.cluster.functions import STOPPED
+from afoot.cluster.lease import Lease
+from afoot.cluster.queue import FunctionQueue
+from afoot.cluster.runs import BEGIN_RUN, KEEP_S, TELL_OWNER, WorkerInfo, offer, read_to_worker
+from afoot.config.tables import ClusterSettings
+from afoot.core.ports import Run, RunnerStart, Tool, Work
+from afoot.errors import AfootError, StoreError
+from afoot.providers.isolation.frames import (
+    CallDone,
+    CancelCall,
+    Heartbeat,
+    IpcMessage,
+    ProgressReading,
+    RemoteError,
+    RequestReply,
+    RunCall,
+)
+from afoot.providers.isolation.remote_run import RemoteRun, encodable_result, to_remote_error
+from afoot.store.redis.connect import connect
+from afoot.store.redis.journal import RedisJournal
+
+BLOCK_S: Final = 2.0
+RETRY_S: Final = 0.3
+READINGS_GAP_S: Final = 0.05  # between two messages of one function that hold only readings
+MAX_PENDING: Final = (
+    1000  # messages of one function that wait for Redis, before only the newest reading is kept
+)
+_MAX_TRACE: Final = 64_000
+
+_log = logging.getLogger("afoot.cluster")
+
+
+class Functions(Protocol):
+    """The functions that a worker runs (`core.ports.Provider`, without a name)."""
+
+    def tools(self) -> Iterable[Tool]: ...
+
+    def prepare(self, tool: str, arguments: Any) -> Work: ...
+
+    def start(self, tool: str, caller: str) -> RunnerStart | None: ...
+
+
+class FunctionWorker:
+    """One worker. `run` serves until `stop` is set, then finishes what runs within `drain_s`."""
+
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        functions: Functions,
+        slots: int,
+        version: str = "",
+        drain_s: float = 10.0,
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.stop = asyncio.Event()
+        self._settings = settings
+        self._functions = functions
+        self._slots = slots
+        self._version = version
+        self._drain_s = drain_s
+        self._journal = RedisJournal(settings.redis, settings.name, self.id)
+        self._lease = Lease(settings.redis, self._journal.prefix, self.id, settings.lease_s, "worker")
+        self._runs: dict[tuple[str, int], FunctionRun] = {}
+
+    async def run(self, ready: asyncio.Event | None = None) -> None:
+        """Serve; `ready` is set once this worker takes calls. Raises StoreError."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._journal)
+            queue = FunctionQueue(self._settings.redis, self._settings.name, self._run_function)
+            await stack.enter_async_context(queue)
+            self._describe()
+            await asyncio.to_thread(self._lease.start)
+            stack.push_async_callback(asyncio.to_thread, self._lease.stop)
+            reading = asyncio.create_task(self._read_inbox())
+            serving = asyncio.create_task(
+                queue.serve(self.id, self._slots, self._settings.lease_s, self.stop)
+            )
+            if ready is not None:
+                ready.set()
+            stopping = asyncio.create_task(self.stop.wait())
+            await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+            self._describe()
+            await asyncio.wait([serving], timeout=self._drain_s)
+            for run in list(self._runs.values()):
+                run.end_for_stop()
+            await asyncio.wait([serving])
+            while not reading.done():
+                reading.cancel()
+                await asyncio.wait([reading], timeout=RETRY_S)
+            serving.result()
+
+    def _describe(self) -> None:
+        tools = [offer(tool) for tool in self._functions.tools() if not tool.gone]
+        info = WorkerInfo(
+            socket.gethostname(),
+            os.getpid(),
+            self._version,
+            slots=self._slots,
+            running=len(self._runs),
+            draining=self.stop.is_set(),
+            tools=tools,
+        )
+        self._lease.description = json.encode(info)
+
+    async def _run_function(self, call: str, attempt: int, body: str) -> None:
+        """The task that Docket delivers: run one attempt of a call, unless another delivery has begun it."""
+        message = json.decode(body, type=RunCall)
+        begun = await self._begin(call, attempt)
+        if begun is None or begun.decode() != self.id or (call, attempt) in self._runs:
+            _log.info("call %s: attempt %d is over, or runs elsewhere", call, attempt)
+            return
+        run = FunctionRun(message, self._journal, self._functions)
+        self._runs[call, attempt] = run
+        running = asyncio.create_task(run.run())
+        try:
+            while not running.done():
+                try:
+                    await asyncio.shield(running)
+                except asyncio.CancelledError:  # by Docket; its owner still waits for its end
+                    run.receive(CancelCall("cancelled"))
+        finally:
+            del self._runs[call, attempt]
+
+    async def _begin(self, call: str, attempt: int) -> bytes | None:
+        """The worker that has this attempt, once Redis says so; None: nobody wants it any more."""
+        while True:
+            try:
+                found: bytes | None = await self._journal.run(BEGIN_RUN, call, attempt, self.id)
+                return found
+            except StoreError as error:
+                _log.warning("call %s waits for Redis before it begins: %s", call, error)
+                await asyncio.sleep(RETRY_S)
+
+    async def _read_inbox(self) -> None:
+        """Take answers and cancels for the functions that run here, until cancelled."""
+        key, place = f"{self._journal.prefix}inbox:{self.id}", "0-0"
+        client = connect(self._settings.redis, BLOCK_S + 5.0)
+        try:
+            while True:
+                try:
+                    found = await client.execute_command(
+                        "XREAD", "COUNT", 100, "BLOCK", int(BLOCK_S * 1000), "STREAMS", key, place
+                    )
+                except (RedisError, OSError) as error:
+                    _log.warning("the gateways of the cluster cannot be heard: %s", error)
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                for _, entries in found.items() if isinstance(found, dict) else found or ():
+                    for name, fields in entries:
+                        self._take(
+                            fields
+                            if isinstance(fields, dict)
+                            else dict(zip(fields[::2], fields[1::2], strict=True))
+                        )
+                        place = name.decode()
+        finally:
+            await client.aclose()
+
+    def _take(self, fields: dict[bytes, bytes]) -> None:
+        run = self._runs.get((fields[b"c"].decode(), int(fields[b"a"])))
+        if run is None:
+            return
+        try:
+            message = read_to_worker(fields[b"f"])
+        except DecodeError as error:
+            _log.error("a message for a function cannot be read: %s", error)
+            return
+        if isinstance(message, CancelCall | RequestReply):
+            run.receive(message)
+
+
+class FunctionRun:
+    """One attempt of a call on this worker, and the way of what it says to the call's owner (`RunPipe`)."""
+
+    def __init__(self, message: RunCall, journal: RedisJournal, functions: Functions) -> None:
+        self._message = message
+        self._journal = journal
+        self._functions = functions
+        self._remote = RemoteRun(message, self)
+        self._task: asyncio.Task[CallDone] | None = None
+        self._pending: list[IpcMessage] = []
+        self._newest: ProgressReading | None = None
+        self._news = asyncio.Event()
+        self._is_over = False
+        self._stop_reason = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits for Redis that only the newest reading is kept."""
+        return len(self._pending) >= MAX_PENDING
+
+    def send_reading(self, reading: ProgressReading) -> None:
+        """Send the newest reading: it replaces one that still waits."""
+        self._newest = reading
+        self._news.set()
+
+    def send(self, message: IpcMessage) -> None:
+        """Send a message, after all earlier ones."""
+        self._put_newest()
+        self._pending.append(message)
+        self._news.set()
+
+    def receive(self, message: CancelCall | RequestReply) -> None:
+        """Take an answer, or the word to stop."""
+        self._remote.receive(message)
+        if isinstance(message, CancelCall) and self._task is not None:
+            self._task.cancel(message.reason)
+
+    def end_for_stop(self) -> None:
+        """Stop the function because this worker stops: by the rules for a worker that died (U4)."""
+        self._stop_reason = "its worker was stopped"
+        if self._task is not None:
+            self._task.cancel(self._stop_reason)
+
+    async def run(self) -> None:
+        """Run the function, and send what it says, until its end is with the owner of the call."""
+        self._task = asyncio.create_task(self._call_function())
+        sending = asyncio.create_task(self._send_all())
+        self.send(Heartbeat())  # the owner learns which worker has begun it
+        await asyncio.wait([self._task])
+        self._remote.is_over = True
+        self._is_over = True
+        self.send(self._task.result())
+        await sending
+
+    async def _call_function(self) -> CallDone:
+        message = self._message
+        try:
+            start = self._functions.start(message.tool, message.caller)
+            if start is not None:
+                await start.done()
+            run: Run = self._remote
+            result = await self._functions.prepare(message.tool, message.arguments)(run)
+            return CallDone(encodable_result(result))
+        except asyncio.CancelledError:
+            kind = STOPPED if self._stop_reason else "CancelledError"
+            return CallDone(trouble=RemoteError(self._stop_reason or "cancelled", kind=kind))
+        except BaseException as error:  # a tool may raise anything, and no tool ends its worker
+            return CallDone(trouble=_trouble_of(error))
+
+    def _put_newest(self) -> None:
+        if self._newest is not None:
+            self._pending.append(self._newest)
+            self._newest = None
+
+    async def _send_all(self) -> None:
+        """Send in order what waits; what was not taken by Redis is sent again, until it is."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            has_content = bool(self._pending)
+            self._put_newest()
+            count = len(self._pending)
+            if not count:
+                continue
+            is_last = self._is_over and isinstance(self._pending[-1], CallDone)
+            if not await self._send(self._pending[:count]):
+                await asyncio.sleep(RETRY_S)
+                self._news.set()
+                continue
+            del self._pending[:count]
+            if is_last:
+                return
+            if not has_content:
+                await asyncio.sleep(READINGS_GAP_S)
+
+    async def _send(self, messages: list[IpcMessage]) -> bool:
+        message = self._message
+        body = _encode(messages)
+        try:
+            taken = await self._journal.run(
+                TELL_OWNER, message.id, message.attempt, self._journal.owner, body, KEEP_S
+            )
+        except StoreError as error:
+            _log.warning("call %s: what its function says waits for Redis: %s", message.id, error)
+            return False
+        if not taken and self._task is not None:
+            self._task.cancel("the call is over")  # nobody waits for it any more
+        return True
+
+
+def _encode(messages: list[IpcMessage]) -> bytes:
+    try:
+        return json.encode(messages)
+    except Exception as error:  # a value that a tool returned, and that is no JSON
+        trouble = to_remote_error(error)
+        return json.encode(
+            [CallDone(trouble=trouble) if isinstance(one, CallDone) else one for one in messages]
+        )
+
+
+def _trouble_of(error: BaseException) -> RemoteError:
+    found = to_remote_error(error)
+    if isinstance(error, AfootError):
+        return found
+    text = "".join(traceback.format_exception(error))[-_MAX_TRACE:]
+    with suppress(UnicodeEncodeError):
+        text.encode()
+        return RemoteError(
+            found.message, found.category, found.code, kind=found.kind or "Exception", trace=text
+        )
+    return found
