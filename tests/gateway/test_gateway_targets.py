@@ -34,6 +34,11 @@ def count_notes() -> int:
     "Count the notes."
     return len(runs)
 """
+TWIN = """
+@afoot.tool(name="count_notes")
+def other() -> int:
+    return 0
+"""
 
 
 @pytest.fixture
@@ -121,6 +126,8 @@ async def test_a_server_that_is_reloaded_reads_its_file_again(file: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (TOOLS + TWIN, r"two tools are named count_notes: .*notes.py:4 and .*notes.py:9"),
+        ("import afoot\n@afoot.tool\ndef odd(*rest): 'Odd.'\n", "tool odd .*cannot be offered"),
         ("raise ValueError('at import')", "line 1: ValueError: at import"),
         ("x = 1", "no tools in .*: decorate functions with @afoot.tool, or make an MCP server"),
         (
@@ -143,6 +150,18 @@ async def test_a_file_that_cannot_be_served_costs_only_itself(text: str, told: s
         (problem,) = gateway.servers.problems
         with pytest.raises(CallerError, match=told):
             raise CallerError(problem)
+
+
+@on_a_loop
+async def test_a_tool_that_two_files_have_costs_only_the_second_file(file: Path) -> None:
+    """F5, F6: the error names both places, and is among the problems that the gateway tells."""
+    last = file.with_name("last.py")
+    for one in (file, file.with_name("again.py"), last):
+        write(one, TOOLS.replace("count_notes", "last" if one == last else "count"))
+    async with Gateway(file, file.with_name("again.py"), last) as gateway:
+        assert [tool.name for tool in gateway.tools()] == ["count", "last"]
+        (problem,) = gateway.servers.problems
+        assert "two tools are named count: " in problem and "notes.py:4 and " in problem
 
 
 @pytest.mark.parametrize("step", ["raise ValueError('no database')", "await asyncio.Event().wait()"])

@@ -126,12 +126,11 @@ class Gateway:
             servers = Servers(self.engine.catalog, self._limits(patient=True), known)
             servers.restart_limit = self.settings.restart_limit
             self.servers = await self._stack.enter_async_context(servers)
-            self._offers = self._load_what_loads()
+            self.engine.apply_settings(self.settings)
+            self._offer_what_can_be_offered(self._load_what_loads())
             self._roster = self._gather(self.settings)
             if self._has_nothing():
                 raise self._nothing_to_serve()
-            self.engine.apply_settings(self.settings)
-            self._offer()
             for problem in self._offers.problems:
                 log.error("%s", problem)
             self.servers.follow(self._roster)
@@ -307,7 +306,7 @@ class Gateway:
         """The targets that are functions, or have to be run to know what they offer."""
         return [one for one in self.targets if not is_server_target(one) and not is_plugin_folder(one)]
 
-    def _load_what_loads(self) -> "TargetOffers":
+    def _load_what_loads(self) -> "list[TargetOffers]":
         """Read the targets at the start; one that cannot be read is a problem, and the others are served."""
         loaded = []
         for target in self._targets_with_code():
@@ -315,7 +314,27 @@ class Gateway:
                 loaded.append(TargetOffers.load([target]))
             except CallerError as error:
                 loaded.append(TargetOffers(problems=[error]))
-        return TargetOffers.joined(loaded)
+        return loaded
+
+    def _offer_what_can_be_offered(self, targets: "list[TargetOffers]") -> None:
+        """Offer the functions at the start; a target with a bad tool costs only itself."""
+        self._offers = TargetOffers.joined(targets)
+        try:
+            self._offer()
+        except CallerError:
+            pass
+        else:
+            return
+        served: list[TargetOffers] = []
+        for target in targets:
+            self._offers = TargetOffers.joined([*served, target])
+            try:
+                self._offer()
+                served.append(target)
+            except CallerError as error:
+                served.append(TargetOffers(problems=[error]))
+        self._offers = TargetOffers.joined(served)
+        self._offer()
 
     def _nothing_to_serve(self) -> CallerError:
         """The error of a gateway that has nothing to serve: what is wrong with its targets, if it has any."""
