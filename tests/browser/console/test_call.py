@@ -52,6 +52,13 @@ def open_panel(page: Page, name: str) -> None:
     page.evaluate(f"{button}.click()")
 
 
+def follow(page: Page, text: str) -> None:
+    """Follow a link of the column beside a call; that moves while the rest of the page arrives."""
+    link = f"[...document.querySelectorAll('.call-column a')].find((one) => one.innerText === {text!r})"
+    page.until(f"Boolean({link})")
+    page.evaluate(f"{link}.click()")
+
+
 def values(page: Page, name: str) -> str:
     """A fact of the column beside a call."""
     found = f"[...document.querySelectorAll('.call-column dt')].find((one) => one.innerText === {name!r})"
@@ -113,7 +120,7 @@ def test_a_call_is_run_again_with_other_arguments(asking: Console, page: Page) -
     again = asking.api.ended(page.evaluate(HERE).rpartition("/")[2])
     assert (again["arguments"], again["rerun_of"]) == ({"n": 3}, call)
     page.until(f"{heading('Result')}?.innerText.includes('there')")
-    click(page, "an earlier call")
+    follow(page, "an earlier call")
     page.until(f"{HERE}.endsWith({call!r})")
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.browser.chromium import Chromium
 from tests.browser.console.asking_console import answering, click, fill, says
 from tests.browser.console.console_client import Console
-from tests.browser.console.test_call import HERE, heading, open_panel, show, values
+from tests.browser.console.test_call import HERE, follow, heading, open_panel, show, values
 from tests.browser.page import Page
 from tests.e2e.raw_client import Http, call, last
 
@@ -111,7 +111,7 @@ def test_a_tree_is_a_waterfall_that_keys_read(asking: Console, page: Page) -> No
     assert page.evaluate("document.querySelector('.wf-card').checkVisibility()")
     page.evaluate("document.querySelectorAll('.wf-name a')[0].click()")
     page.until(f"!{HERE}.endsWith({one!r})")
-    click(page, "another call")
+    follow(page, "another call")
     page.until(f"{HERE}.endsWith({one!r})")
 
 
