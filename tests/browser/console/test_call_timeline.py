@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.chromium import Chromium
 from tests.browser.console.asking_console import answering, click, fill, says
-from tests.browser.console.console_client import Console
+from tests.browser.console.console_client import Console, press
 from tests.browser.console.test_call import HERE, follow, heading, open_panel, show, values
 from tests.browser.page import Page
 from tests.e2e.raw_client import Http, call, last
@@ -131,7 +131,7 @@ def test_while_a_person_is_asked_both_clocks_stand_still(asking: Console, page: 
 
 
 def test_two_runs_are_compared(asking: Console, page: Page) -> None:
-    """V1: from the later one to the earlier one and back; what differs has a sign."""
+    """V1: by keys from the later one to the earlier one and back; what differs has a sign."""
     first = asking.api.start("step", n=1, step_s=0)
     asking.api.ended(first)
     second = asking.api.start("step", n=2, step_s=0)
@@ -143,9 +143,14 @@ def test_two_runs_are_compared(asking: Console, page: Page) -> None:
     rows = "[...document.querySelectorAll('.call-compare tr[data-differs]')].map((one) => one.innerText)"
     page.until(f"{rows}.some((one) => /n\\t2\\t1/.test(one))")
     page.until("document.querySelectorAll('.call-compare .wf-running').length === 2")
-    page.evaluate("document.querySelector('[data-run=earlier]').click()")
+    press(page, "[")
     page.until(f"{HERE}.endsWith({first!r})")
     page.until(f"document.querySelector('[data-run=later]')?.getAttribute('href') === '/calls/{second}'")
+    press(page, "]")
+    page.until(f"{HERE}.endsWith({second!r})")
+    page.until("document.querySelector('.call-state b')?.dataset.state === 'done'")
+    press(page, "r")
+    says(page, "Run it again")
 
 
 def test_what_went_over_the_wire_is_shown_and_its_trace_copied(asking: Console, page: Page) -> None:

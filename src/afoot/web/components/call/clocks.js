@@ -3,6 +3,7 @@
 import { h } from "../../lib/dom.js";
 import { formatElapsed, formatPercent, formatSpan, safeText } from "../../lib/format.js";
 import { lengthOf } from "../../lib/call/silence.js";
+import { now, tick } from "../../lib/time.js";
 import { ceilingLine, silenceRing } from "../clocks.js";
 import { sawtooth } from "./sawtooth.js";
 
@@ -89,7 +90,9 @@ function ceilingWords(reading, silence, shown) {
 function frozenWords(reading) {
   const words = FROZEN_WORDS[reading?.frozen ?? ""] ?? "";
   const left_s = reading?.answer_left_s ?? null;
-  return words && left_s !== null ? `${words}, ${formatElapsed(left_s)} to answer` : words;
+  if (!words || left_s === null) return words;
+  // The question beside it counts in whole seconds of the clock, and the two figures must agree.
+  return `${words}, ${formatElapsed(left_s + tick() - now())} to answer`;
 }
 
 /**
