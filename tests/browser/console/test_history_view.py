@@ -180,3 +180,15 @@ def test_calls_that_ended_since_wait_behind_a_button(console: Console) -> None:
     assert page.evaluate(f"{ROWS}.length") == 7
     page.evaluate("document.querySelector('.newer').click()")
     page.until(f"{ROWS}.length === 10 && document.querySelector('.newer').hidden")
+
+
+def test_a_call_that_runs_is_drawn_but_not_listed(console: Console) -> None:
+    """V1: up to now, in the lane of its tool, also where no call has ended."""
+    console.api.start("wait_for_index")
+    page = console.open("/history?tool=wait_for_index&range=15m")
+    lane = "document.querySelector('.lane-names li')?.innerText.startsWith('wait_for_index')"
+    page.until(f"{lane} && performance.getEntriesByName('lanes drawn').length > 0")
+    page.until(
+        f"{EMPTY}?.innerText.includes('No call') || {ROWS}.every((row) => row.dataset.state === 'cancelled')"
+    )
+    assert page.evaluate("odd") == []

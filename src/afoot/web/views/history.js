@@ -44,7 +44,7 @@ const COLUMNS = [
 export function view() {
   const state = historyState();
   const { query, time, summary, list } = state;
-  const hasLanes = computed(() => told(summary.value()).length > 0 || state.live().length > 0);
+  const hasLanes = computed(() => summary.value() && told(summary.value()).length + state.live().length > 0);
   const isKnown = () => list.isLoaded() || list.problem();
   const more = h("div.load-more", { "aria-hidden": "true" });
   watchEnd(more, list);

@@ -51,7 +51,11 @@ export function liveSpan(call, now) {
 export function lanesOf({ since, until, tools, spans }, live, { now, width }) {
   const lanes = tools.map(({ tool, server, shown, p95_s }) => newLane(tool, server, shown, p95_s));
   for (const told of spans) lanes[told[1]].spans.push(spanOf(told));
-  for (const call of live) laneOf(lanes, call).spans.push(liveSpan(call, now));
+  for (const call of live) {
+    const lane = laneOf(lanes, call);
+    lane.spans.push(liveSpan(call, now));
+    lane.calls += 1;
+  }
   const used = lanes.filter((lane) => lane.spans.length);
   const longest = new Map(used.map((lane) => [lane, longestOf(lane)]));
   const pace = (/** @type {Lane} */ lane) => lane.p95_s ?? longest.get(lane) ?? 0;
