@@ -26,6 +26,7 @@ import { preciseNow } from "../lib/time.js";
 /** @typedef {ReturnType<typeof historyState>} HistoryState */
 
 export const title = "History";
+export const isWide = true;
 
 const PARTS = 120; // of the time, whose number of calls at once is drawn
 const CHIP_WORDS = { failed: "Failed", asked: "Asked", slower: "Slower than usual" };

@@ -16,6 +16,7 @@ import { computed } from "../lib/signal.js";
 /** @typedef {{name: string, title?: string, description?: string, server: string, arguments?: Argument[]}} Prompt */
 
 export const title = "Prompts";
+export const isWide = true;
 
 const REFRESH_S = 10;
 const HEAD = ["Prompt", "Description", "Arguments", ""];

@@ -16,6 +16,7 @@ import { computed } from "../lib/signal.js";
 /** @typedef {{uri?: string, uriTemplate?: string, name: string, title?: string, description?: string, mimeType?: string, size?: number, server: string}} Offer */
 
 export const title = "Resources";
+export const isWide = true;
 
 const REFRESH_S = 10;
 const HEAD = ["Resource", "Description", "Type", " Subscribed"];

@@ -16,6 +16,7 @@ import { computed, signal } from "../lib/signal.js";
 import { now } from "../lib/time.js";
 
 export const title = "Servers";
+export const isWide = true;
 
 const REFRESH_S = 3;
 

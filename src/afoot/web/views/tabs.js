@@ -12,6 +12,7 @@ import { errorMessage, resource } from "../lib/resource.js";
 import { computed } from "../lib/signal.js";
 
 export const title = "Tabs";
+export const isWide = true;
 
 const REFRESH_S = 3;
 /** @typedef {{kind: "browser", one: BrowserView} | {kind: "tab", one: TabView} | {kind: "plugin", one: PluginView}} Item */

@@ -16,6 +16,7 @@ import { store } from "../lib/store.js";
 
 /** @param {Route} route */
 export const title = ({ params }) => safeText(params.name, 200);
+export const isWide = true;
 
 const LAST_RUNS = 10;
 const HINTS = /** @type {Record<string, [string, string]>} the texts for true and for false */ ({
@@ -53,13 +54,14 @@ export function view({ params: { name = "" } }) {
 }
 
 /** @param {ToolView} tool */
-function toolHead({ title, description, annotations }) {
+function toolHead({ name, title, description, annotations }) {
   const word = (/** @type {[string, string[]]} */ [key, [yes, no]]) =>
     annotations[key] === true ? yes : annotations[key] === false && no;
   const words = Object.entries(HINTS).map(word).filter(Boolean);
   const tag = (/** @type {string} */ one) => h(one === HINTS.destructiveHint[0] ? "span.tag.bad" : "span.tag", one);
   return h(
     "div.page-head",
+    h("p.page-title", { "aria-hidden": "true" }, safeText(name, 200)),
     ...words.map((one) => tag(String(one))),
     h("p.lead", safeText([title, description].filter(Boolean).join(": "))),
   );

@@ -11,6 +11,7 @@ import { computed } from "../lib/signal.js";
 import { now } from "../lib/time.js";
 
 export const title = "Tools";
+export const isWide = true;
 
 const REFRESH_S = 10;
 const HEAD = ["Tool", "Description", "", " Runs", " Failed", " p50", " p95", " Last run"];
