@@ -158,7 +158,7 @@ const jsonLeaf = (value) =>
 const download = (parts, name) => downloadLink(parts, name, (size) => `Download (${formatNumber(size / 1024)} KB)`);
 
 /**
- * A link that saves a file; with `look` in the look of a button. The file exists once it is wanted.
+ * A link that saves a file; with `look` in the look of a button.
  * @param {BlobPart[]} parts
  * @param {string} name
  * @param {Child | ((bytes: number) => string)} label

@@ -54,7 +54,7 @@ export function treeRows({ calls, facts, readings }, now) {
  * @param {(question: Fact) => string} askedWords of a question
  * @param {number} now
  */
-export function phasesOf(call, { facts, reports }, askedWords, now) {
+function phasesOf(call, { facts, reports }, askedWords, now) {
   const walk = new PhaseWalk(call.opened, reports, askedWords);
   for (const fact of facts) walk.take(fact);
   walk.close(call.finished ?? Math.max(now, walk.from));
