@@ -242,6 +242,16 @@ async def test_a_list_holds_only_once_everybody_has_spoken() -> None:
 
 
 @faked
+async def test_a_list_of_a_server_whose_lists_change_is_kept_by_nobody() -> None:
+    """U5, F6: a client that keeps it would miss a tool that a call has switched on."""
+    rack = Rack("rack", capabilities={"tools": {"listChanged": True}})
+    async with site_with(rack) as gateway:
+        assert (await result(gateway, modern("tools/list")))["ttlMs"] == 0
+        rack.capabilities = {"tools": {"listChanged": False}, "prompts": {}}
+        assert (await result(gateway, modern("tools/list")))["ttlMs"] == 60_000
+
+
+@faked
 async def test_what_is_no_item_is_left_out() -> None:
     """U5: a list of a server that says anything."""
     rack = Rack("a", prompts=["p"], resources=["x://1"])

@@ -306,6 +306,11 @@ class ResourceCatalog:
         """Whether every server has declared what it has; if not, lists may soon be longer."""
         return all(server.capabilities for server in self.resource_servers)
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether a client may keep a list: every server is known, and none says that its lists change."""
+        return self.is_known and not any(map(_has_changing_lists, self.resource_servers))
+
     def prompts(self) -> list[JsonObject]:
         """Every prompt, under the name that it has here."""
         return [{**item, "name": name} for name, (_, item) in self._prompts().items()]
@@ -581,6 +586,10 @@ def _has_template_for(templates: Sequence[JsonObject], uri: str) -> bool:
         if matches_template(template, uri):
             return True
     return False
+
+
+def _has_changing_lists(server: ServerResources) -> bool:
+    return any(isinstance(can, dict) and can.get("listChanged") for can in server.capabilities.values())
 
 
 def _can_subscribe(capabilities: Mapping[str, object]) -> bool:

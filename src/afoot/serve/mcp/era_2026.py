@@ -390,9 +390,9 @@ def _declared(meta: RequestMeta2026 | UnsetType) -> Capabilities:
 
 
 def _cache_terms(gateway: GatewayState, terms: dict[str, Any]) -> dict[str, Any]:
-    """How long a list holds: not at all while a server has yet to say what it has, or tabs come and go."""
+    """How long a list holds: not at all if one of a server may change or grow, or if tabs come and go."""
     has_tabs = gateway.browser is not None and gateway.browser.is_used
-    is_lasting = gateway.resource_catalog.is_known and not has_tabs
+    is_lasting = gateway.resource_catalog.is_lasting and not has_tabs
     return terms if is_lasting else {**terms, "ttlMs": 0}
 
 
