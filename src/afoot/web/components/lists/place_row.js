@@ -52,7 +52,7 @@ export function placeRow(place, buttons = [], ...below) {
       ),
       h("span.num", () => safeText(place().count, 100)),
       h("span.word", () => place().state),
-      h("span.buttons", ...buttons),
+      h("span.row-buttons", ...buttons),
     ),
     ...below,
   );
