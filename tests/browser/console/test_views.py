@@ -123,7 +123,7 @@ def test_a_tool_tells_how_long_it_takes_and_what_a_model_sees(console: Console) 
     """V1, P9: p50 and p95 with a plot that says itself in words; a draft stays while runs are counted."""
     page = console.open("/tools/export_pages")
     page.until("document.querySelector('.figure-row')?.innerText.includes('p95')")
-    label = page.evaluate("document.querySelector('svg.bars').getAttribute('aria-label')")
+    label = page.evaluate("document.querySelector('svg.histogram').getAttribute('aria-label')")
     assert label.startswith("How long the runs took: ") and " took " in label
     assert "of silence or" in page.evaluate("document.querySelector('.page-facts').innerText")
     page.evaluate("document.querySelector('main summary').click()")

@@ -23,13 +23,13 @@ export function histogram(bins, label, marks) {
     const x = histogramPosition(bins, value) * WIDTH;
     return svg("line", { x1: x, x2: x, y1: 0, y2: HEIGHT });
   });
-  const about = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", class: "bars" };
+  const about = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", class: "histogram" };
   const drawing = svg("svg", { ...about, "aria-label": `${label}: ${describeHistogram(bins)}` }, ...bars, ...lines);
   const ends = [formatSpan(bins[0][0]), formatSpan(bins[bins.length - 1][1])];
   return h(
     "figure",
     drawing,
-    h("figcaption.bars-axis", { "aria-hidden": "true" }, ...ends.map((one) => h("span", one))),
+    h("figcaption.histogram-axis", { "aria-hidden": "true" }, ...ends.map((one) => h("span", one))),
   );
 }
 
