@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,13 @@ from tests.e2e.raw_client import Http, call, modern
 from tests.serve.api_client import Api
 
 
-def gateway(folder: Path, redis: RedisServer, number: int) -> Gateway:
-    """One more gateway of the cluster, with a state folder of its own."""
+def gateway(folder: Path, redis: RedisServer, number: int, *tools: Path) -> Gateway:
+    """One more gateway of the cluster, with a state folder of its own; `tools` come besides the usual."""
     place = folder / str(number)
     place.mkdir(parents=True, exist_ok=True)
     config = place / "afoot.toml"
     config.write_text(f'unanswerable = "wait"\n[cluster]\nredis = "{redis.url}"\nlease_s = 1.0\n')
-    made = Gateway(place, {"config": config, "drain_s": 0.2})
+    made = Gateway(place, {"config": config, "drain_s": 0.2, "server_concurrency": 0}, tools)
     made.start()
     return made
 
@@ -127,3 +128,14 @@ def test_modern_requests_need_no_particular_gateway(two: tuple[Gateway, Gateway]
     """D1: the same list of tools, wherever it is asked for."""
     listed = [ask(one, modern("tools/list"))["tools"] for one in two]
     assert listed[0] == listed[1]
+
+
+def test_requests_with_one_key_at_every_gateway_are_one_call(two: tuple[Gateway, Gateway]) -> None:
+    """D2: sent at the same moment to different gateways, as a client does that retries behind a balancer."""
+    for tag in ("key1", "key2", "key3"):
+        message = call("nap", {"tag": tag}, **{"dev.afoot/idempotency": tag})
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(ask, two * 3, [message] * 6))
+        calls = {answer["_meta"]["dev.afoot/call"] for answer in answers}
+        assert len(calls) == 1
+        assert (two[0].marks(tag) + two[1].marks(tag)).count("started") == 1

@@ -6,8 +6,10 @@ sent once, at most twenty times a second for all calls together, and only while 
 
 import asyncio
 import logging
+import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from msgspec import json
@@ -18,12 +20,15 @@ from afoot.engine.engine import Engine
 from afoot.engine.followers import Wakeup
 from afoot.errors import StoreError
 from afoot.store.redis.journal import RedisJournal
+from afoot.store.redis.rows import key_digest
 
 READINGS_PER_S: Final = 20
 READINGS_KEPT: Final = 200  # messages with readings; who lags further gets the newest
 KEEP_COMMANDS_S: Final = 86_400
 MAX_COMMANDS: Final = 10_000  # that wait for Redis; more are refused
 RETRY_S: Final = 0.5
+TURN_S: Final = 10.0  # of a request that opens a call with a key; one that dies in it holds up no longer
+TURN_PAUSE_S: Final = 0.01
 
 # Keeps a command beside its call, and tells the owner; gives 0 for a call that is over.
 SEND = """
@@ -34,6 +39,12 @@ redis.call('RPUSH', p .. 'commands:' .. call, ARGV[3])
 redis.call('EXPIRE', p .. 'commands:' .. call, ARGV[4])
 redis.call('XADD', p .. 'inbox:' .. owner, '*', 'c', call)
 redis.call('EXPIRE', p .. 'inbox:' .. owner, ARGV[4])
+return 1
+"""
+
+# Ends a turn, unless it had run out and somebody else has it now.
+_END_TURN = """
+if redis.call('GET', ARGV[2]) == ARGV[3] then redis.call('DEL', ARGV[2]) end
 return 1
 """
 
@@ -62,6 +73,26 @@ class Outbox:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
             await done
+
+    @asynccontextmanager
+    async def turn(self, caller: str, key: str) -> AsyncIterator[None]:
+        """Let requests with one idempotency key take turns; raises StoreError where Redis cannot say."""
+        journal, loop = self._journal, asyncio.get_running_loop()
+        name = f"{journal.prefix}turn:{key_digest(caller, key)}"
+        mine = secrets.token_hex(8)
+        until = loop.time() + TURN_S
+        while not await journal.command("SET", name, mine, "NX", "PX", int(TURN_S * 1000)):
+            if loop.time() > until:
+                raise StoreError("another request with this key is being opened, and does not end")
+            await asyncio.sleep(TURN_PAUSE_S)
+        try:
+            # What was recorded before is in the tail; it is known here once the reader of that is there.
+            newest = int(await journal.command("HGET", f"{journal.prefix}meta", "pos") or 0)
+            while journal.position < newest and loop.time() < until:  # noqa: ASYNC110 - it is milliseconds
+                await asyncio.sleep(TURN_PAUSE_S)
+            yield
+        finally:
+            await journal.run(_END_TURN, name, mine)
 
     async def run(self) -> None:
         """Send commands as they come. While Redis is away they wait."""

@@ -4,6 +4,7 @@ The structs beside them are what goes through these ports: tools, reports, queri
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from contextlib import AbstractAsyncContextManager
 from math import inf
 from typing import Protocol
 
@@ -268,6 +269,13 @@ class OtherGateways(Protocol):
 
     def sent(self) -> Awaitable[None]:
         """Wait until the commands so far are kept."""
+        ...
+
+    def turn(self, caller: str, key: str) -> AbstractAsyncContextManager[None]:
+        """Let requests with one idempotency key take turns over all gateways.
+
+        Inside, every call that was recorded before is known here.
+        """
         ...
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from weakref import WeakValueDictionary
 
 from msgspec import Raw, Struct, field, json
@@ -13,11 +13,11 @@ from afoot.config.settings import Settings
 from afoot.core.call import INSTEAD, Call
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import CallOrigin, TimerHandle, Tool
-from afoot.engine.engine import Engine, Submission
+from afoot.engine.engine import RETRY_HISTORY_S, Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import Claim, LiveCall
 from afoot.engine.recovery import load_call
-from afoot.errors import AfootError, CallerError, MissingScope, OverQuota, Refused, UnknownName
+from afoot.errors import AfootError, CallerError, MissingScope, OverQuota, Refused, StoreError, UnknownName
 from afoot.providers.browser.extension import ExtensionLinks
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.upstream.servers import Servers
@@ -161,6 +161,21 @@ class GatewayState(Struct):
         await self.engine.recorder.recorded()
         if self.engine.others is not None:
             await self.engine.others.sent()
+
+    @asynccontextmanager
+    async def turn_of_key(self, caller: str, key: str) -> AsyncIterator[None]:
+        """Let requests of a caller with one idempotency key take turns; raises Fault."""
+        async with self.key_locks.setdefault((caller, key), asyncio.Lock()):
+            if self.engine.others is None:
+                yield
+                return
+            try:
+                async with self.engine.others.turn(caller, key):
+                    yield
+            except StoreError as error:
+                told = ErrorMeta("unavailable", "history_unreadable", True, RETRY_HISTORY_S)
+                text = f"nobody knows whether this key has a call; nothing was opened: {error}"
+                raise Fault(INTERNAL_ERROR, text, data={"dev.afoot/error": told}, status=503) from None
 
     async def own_call(self, call_id: str, caller: str) -> LiveCall:
         """A call that this caller opened, living or from the history.

@@ -6,7 +6,6 @@ request opened, it resumes a stream that broke, or it waits for a call that was 
 asked, and what its leaving means, is up to its `Era`; where the frames go, to its `ResponseStream`.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Protocol, Self
@@ -276,10 +275,13 @@ class CallRequest:
         if _is_own_tool(gateway, tool_call):
             return cls.opening(gateway, tool_call, caller, stream, era, headers, deadline)
         # Requests with one key take turns: the second finds the call that the first has opened.
-        async with gateway.key_locks.setdefault((caller, tool_call.key), asyncio.Lock()):
+        async with gateway.turn_of_key(caller, tool_call.key):
             live = await call_of_key(gateway, tool_call, caller)
             if live is None:
-                return cls.opening(gateway, tool_call, caller, stream, era, headers, deadline)
+                request = cls.opening(gateway, tool_call, caller, stream, era, headers, deadline)
+                if gateway.engine.others is not None:
+                    await gateway.wait_until_recorded()  # the other gateways find it from here on
+                return request
         return cls.joining(gateway, tool_call, caller, stream, era, live, deadline)
 
     @classmethod

@@ -50,7 +50,7 @@ def abandoned_twin(gateway: GatewayState, tool_call: ToolCall, tool: Tool, calle
     task or by its handle.
     """
     now = gateway.engine.clock.now()
-    for live in gateway.engine.calls():
+    for live in gateway.engine.own_calls():  # only the owner of a call knows who follows it
         call = live.call
         is_joinable = (
             live.tool.on_disconnect == "detach"

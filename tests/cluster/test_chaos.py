@@ -1,0 +1,128 @@
+"""Gateways, workers and Redis are killed under load: every call ends once, and nothing unsafe runs twice."""
+
+import json
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+
+from redis.exceptions import RedisError
+
+from afoot.wire.framing import ServerSentEvent
+from tests.cluster.redis_server import RedisServer
+from tests.cluster.test_gateways import gateway
+from tests.cluster.worker_process import TOOLS, WorkerProcess
+from tests.e2e.gateway import Gateway, until
+from tests.serve.api_client import Api
+
+LOAD_S = 6.0
+SEED = 16
+
+
+class Load:
+    """The calls that gateways accepted, and the file in which each leaves its marks."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.folder = folder
+        self.accepted: dict[str, tuple[str, Path]] = {}  # by call: its tool, its marks
+        self._chance = chance
+        self._number = 0
+
+    def add(self, to: Gateway) -> None:
+        """Start a call at a gateway; one that is dead, or refuses, has accepted nothing."""
+        self._number += 1
+        file = self.folder / f"marks{self._number}"
+        tool = self._chance.choice(["safe", "unsafe", "worker/safe", "worker/unsafe"])
+        seconds = self._chance.choice([0.0, 0.05, 0.5])
+        body = {"tool": tool, "arguments": {"file": str(file), "seconds": seconds}}
+        with suppress(OSError, HTTPException, AssertionError):
+            answer = Api(to).post("/api/calls", body, prefer="respond-async")
+            if answer.status == 202:
+                self.accepted[str(answer.body["id"])] = tool, file
+
+
+def test_every_accepted_call_ends_once_and_truthfully(redis: RedisServer, tmp_path: Path) -> None:
+    """D1, D2, D3, U4: whatever dies, and whenever."""
+    chance = random.Random(SEED)
+    gateways = [started(tmp_path, redis, number) for number in range(2)]
+    workers = [WorkerProcess(redis, "afoot", tmp_path / f"w{number}") for number in range(2)]
+    for one in workers:
+        one.wait_until_ready()
+    until(lambda: "worker" in servers_of(gateways[0]), "the functions of the workers")
+    load = Load(tmp_path, chance)
+    troubles: list[Callable[[], object]] = [
+        lambda: revive(gateways[chance.randrange(2)]),
+        lambda: replace_worker(workers, redis, tmp_path, chance.randrange(2)),
+        lambda: cut(redis),
+        lambda: (redis.kill(), redis.start()),
+    ]
+    chance.shuffle(troubles)
+    try:
+        end = time.monotonic() + LOAD_S
+        while time.monotonic() < end or troubles:
+            for _ in range(12):
+                load.add(chance.choice(gateways))
+            if troubles:
+                troubles.pop()()
+        judge(load, gateways)
+    finally:
+        for worker in workers:
+            worker.kill()
+        for one in gateways:
+            one.stop()
+
+
+def judge(load: Load, gateways: list[Gateway]) -> None:
+    """Look at every accepted call: its end, its history, and how often it ran."""
+    api = Api(gateways[0])
+    assert len(load.accepted) > 20
+    until(lambda: not api.get("/api/calls?state=live").body["calls"], "all calls to end", 60)
+    for call, (tool, file) in load.accepted.items():
+        found = api.call(call)
+        ran = len(file.read_text()) if file.exists() else 0
+        facts = [json.loads(event.data) for event in past(api, call)]
+        kinds = [one["fact"]["type"] for one in facts if "fact" in one]
+        assert kinds.count("finished") == 1, (call, kinds)
+        assert found["outcome"] in ("ok", "uncertain", "lost", "failed"), found
+        assert ran <= 1 or tool.endswith("/safe") or tool == "safe", (call, tool, ran, kinds)
+        if found["outcome"] == "ok":
+            assert ran, (call, kinds)
+        if found["outcome"] == "lost":
+            assert not ran, (call, kinds)
+
+
+def past(api: Api, call: str) -> list[ServerSentEvent]:
+    """The events of a call that is over."""
+    with api.stream(f"/api/calls/{call}/events?follow=no") as events:
+        return [one for one in events if one.event == "fact"]
+
+
+def servers_of(of: Gateway) -> set[str]:
+    """The servers whose tools a gateway offers."""
+    return {tool["server"] for tool in Api(of).get("/api/tools").body["tools"]}
+
+
+def started(folder: Path, redis: RedisServer, number: int) -> Gateway:
+    """A gateway that also has the functions itself."""
+    return gateway(folder, redis, number, TOOLS)
+
+
+def revive(dead: Gateway) -> None:
+    """Kill a gateway, and start the next in its place."""
+    dead.kill()
+    dead.start()
+
+
+def replace_worker(workers: list[WorkerProcess], redis: RedisServer, folder: Path, which: int) -> None:
+    """Kill a worker, and start another one."""
+    workers[which].kill()
+    workers[which] = WorkerProcess(redis, "afoot", folder / f"next{which}")
+    workers[which].wait_until_ready()
+
+
+def cut(redis: RedisServer) -> None:
+    """Cut every connection to Redis, once."""
+    with suppress(RedisError):
+        redis.client().client_kill_filter(_type="normal", skipme=True)
