@@ -16,12 +16,13 @@ from tests.browser.page import Page
 
 AXE = Path(__file__).parents[3] / "node_modules" / "axe-core" / "axe.min.js"
 LOOKS = {"light": (1280, 800, "light"), "dark": (1280, 800, "dark"), "phone": (360, 740, "light")}
-VIEWS = ("live", "inbox", "history", "tools", "servers", "tabs", "tool", "call", "lost")
+PLAIN = ("inbox", "history", "tools", "servers", "tabs", "resources", "prompts")
+VIEWS = ("live", *PLAIN, "tool", "call", "lost")
 CHECK = """axe.run(document, { preload: false }).then(({ violations }) => violations
   .filter(({ impact }) => impact === "serious" || impact === "critical")
   .map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(({ html, failureSummary }) =>
     `${html.slice(0, 200)} ${failureSummary}`)]))"""
-SMALL = """[...document.querySelectorAll("button, input, select, textarea, summary, nav a, .name")]
+SMALL = """[...document.querySelectorAll("button, input, select, textarea, summary, nav a")]
   .filter((one) => one.checkVisibility())
   .map((one) => [one.outerHTML.slice(0, 120), one.getBoundingClientRect()])
   .filter(([, { width, height }]) => width < 24 || height < 24).map(([text]) => text)"""
@@ -62,7 +63,7 @@ def busy(console: Console) -> dict[str, str]:
         console.api.asked(call)
     tree = start("survey", width=3, depth=1, leaf_s=60)
     until(lambda: len(console.api.get("/api/calls?tool=survey&state=running").body["calls"]) == 4, "the tree")
-    plain = {view: f"/{view}" for view in ("inbox", "history", "tools", "servers", "tabs")}
+    plain = {view: f"/{view}" for view in PLAIN}
     more = {"tool": "/tools/export_pages", "call": f"/calls/{failed}", "lost": "/live/nowhere"}
     return {"live": f"/live?open={tree}", **plain, **more}
 
@@ -125,28 +126,37 @@ def test_axe_finds_nothing_serious(console: Console, view: str) -> None:
     assert page.evaluate("odd") == []
 
 
-@pytest.mark.parametrize("opened", ["palette", "keys", "refuse", "fill", "login"])
-def test_axe_finds_nothing_serious_in_what_opens(console: Console, opened: str) -> None:
+OPENED = {
+    "palette": (".go", "document.querySelector('dialog.palette').close()"),
+    "keys": (".help", "document.querySelector('dialog.keys').close()"),
+    "a refusal": (".question-line [data-act=refuse]", "document.querySelector('.floating').hidePopover()"),
+    "a form in place": (
+        ".question-line [data-act=fill]",
+        "document.querySelector('.floating').hidePopover()",
+    ),
+}
+
+
+def test_axe_finds_nothing_serious_in_what_opens(console: Console) -> None:
     """V1: palette, list of keys, a rejection, a form in place, and the page of a browser without a login."""
     busy(console)
     page = console.open("/inbox")
     page.until("document.querySelectorAll('.inbox .card').length === 2")
-    opener = {"palette": ".go", "keys": ".help", "refuse": "[data-act=refuse]", "fill": "[data-act=fill]"}
-    if opened == "login":
-        page.evaluate("import('/console/lib/api.js').then(({ logOut }) => logOut())")
-        page.until("document.querySelector('.login') !== null")
-    else:
-        rows = "[...document.querySelectorAll('.waiting a')]"  # the form becomes a line with buttons
-        page.evaluate(f"{rows}.find((one) => one.innerText.includes('delete_backups')).click()")
-        visible = f"[...document.querySelectorAll({opener[opened]!r})].filter((one) => one.checkVisibility())"
-        button = f"{visible}.at(-1)"
-        page.until(f"Boolean({button})")
-        page.evaluate(f"{button}.click()")
+    rows = "[...document.querySelectorAll('.waiting a')]"  # the form becomes a line with buttons
+    page.evaluate(f"{rows}.find((one) => one.innerText.includes('delete_backups')).click()")
     off = "[...document.querySelectorAll('[aria-disabled=true]')].some((one) => one.checkVisibility())"
-    page.until(f"!{off}")
-    for name in LOOKS:
-        look(page, name)
-        assert axe(page) == [], name
+    for opened, (button, close) in OPENED.items():
+        visible = f"[...document.querySelectorAll({button!r})].filter((one) => one.checkVisibility()).at(-1)"
+        page.until(f"Boolean({visible})")
+        page.evaluate(f"{visible}.click()")
+        for name in ("light", "dark"):
+            look(page, name)
+            page.until(f"!{off}")
+            assert axe(page) == [], f"{opened}, {name}"
+        page.evaluate(close)
+    page.evaluate("import('/console/lib/api.js').then(({ logOut }) => logOut())")
+    page.until("document.querySelector('.login') !== null")
+    assert axe(page) == []
     assert page.evaluate("odd") == []
 
 
@@ -223,6 +233,16 @@ def harmless(page: Page, url: str, begin: str = "") -> None:
     assert page.evaluate("odd") == [], url
 
 
+def harmless_palette(page: Page) -> None:
+    """The palette shows hostile names and titles as text, too."""
+    page.evaluate("document.querySelector('.go').click()")
+    dialog = "document.querySelector('dialog.palette')"
+    page.until(f"{dialog}.textContent.includes('<img src=x onerror=alert(1)>')")
+    assert page.evaluate(f"{dialog}.querySelectorAll('img, script').length") == 0
+    assert not set(page.evaluate(f"{dialog}.textContent")) & set("\x00\x1b\u202e\u200b")
+    page.evaluate(f"{dialog}.close()")
+
+
 def unviolated(page: Page) -> None:
     """The browser itself has noticed nothing."""
     logged = [bytes(one.params) for one in page.browser.events if one.method == "Log.entryAdded"]
@@ -237,6 +257,7 @@ def test_hostile_words_violate_no_policy_and_break_no_layout(console: Console) -
     assert len(console.api.ended(call)["result"]["content"][0]["text"]) > 1_000_000
     console.api.start("speak_oddly", words=words)
     odd = {"name": "odd", "command": "/nowhere/" + HOSTILE.replace("\x00", "")}
+    console.api.send("DELETE", "/api/servers/odd", None, {})  # of a run before
     assert console.api.post("/api/servers", odd).status == 201
     page = console.open()
     page.call("Log.enable")
@@ -260,6 +281,7 @@ def test_a_hostile_servers_tool_and_questions_are_only_ever_text(console: Consol
     details = f"{box}?.open || {box}?.querySelector('summary').click(), {box}?.open"
     for path, begin in (("/tools", ""), ("/tools/utter", details), ("/servers?logs=foe", "")):
         harmless(page, console.api.url + path, begin)
+    harmless_palette(page)
     for kind, action in (("form", "decline"), ("url", "accept")):
         question = console.api.asked(call)
         assert question["kind"] == kind

@@ -187,7 +187,7 @@ function rowLegend() {
         silenceRing(() => running),
         h(
           "span",
-          h("b.mid", "Silence is a ring."),
+          h("b.strong", "Silence is a ring."),
           " It empties, and each report fills it again. Empty, here at 0:30, the call is ended.",
         ),
       ),
@@ -196,21 +196,21 @@ function rowLegend() {
         ceilingLine(() => running),
         h(
           "span",
-          h("b.mid", "The ceiling is a line."),
+          h("b.strong", "The ceiling is a line."),
           " It only fills. At the wall, here at 5:00, the call is ended, whatever it reports.",
         ),
       ),
       h(
         "p",
         frozenRing(),
-        h("span", h("b.mid", "Both stand still while you are asked."), " The amber figure is your time to answer."),
+        h("span", h("b.strong", "Both stand still while you are asked."), " The amber figure is your time to answer."),
       ),
     ),
   );
 }
 
 /** @param {string} tool @param {string} server */
-const sampleName = (tool, server) => h("span.cut", h("b.mid", tool), " ", h("span.faint", server));
+const sampleName = (tool, server) => h("span.cut", h("b.strong", tool), " ", h("span.faint", server));
 
 /** @param {string} frozen @returns {ClockReading} */
 const sampleReading = (frozen) => ({

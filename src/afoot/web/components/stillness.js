@@ -42,11 +42,17 @@ function watchAll() {
 
 /** @param {Element} element @param {Watched} one */
 function check(element, one) {
-  const { x, y, width, height } = element.getBoundingClientRect();
-  const place = [x, y, width, height].join();
+  const place = placeOf(element);
   if (place !== one.place) {
     one.place = place;
     one.since = performance.now();
   }
-  one.isStill.set(performance.now() - one.since >= STILL_MS);
+  one.isStill.set(place !== "" && performance.now() - one.since >= STILL_MS);
+}
+
+/** Its place in the window; empty where it is not seen, so that the layout of what is off screen is not computed. @param {Element} element */
+function placeOf(element) {
+  if (!element.checkVisibility({ contentVisibilityAuto: true })) return "";
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return [x, y, width, height].join();
 }

@@ -173,17 +173,16 @@ function railRow(item, { selected }) {
   };
   const left = () => (closed() ? "" : formatElapsed(expires - now()));
   const names = h("span.names", h("b.mid.cut", safeText(tool, 100)), h("span.faint.cut", safeText(server, 60)));
-  return h(
-    "li",
-    h(
-      "a",
-      about,
-      stateIcon("waiting", null),
-      h("span.first", names, h("span.t-you", left)),
-      h("span.dim.cut", () => (closed() ? closed() : questionSummary(question))),
-      destructive && h("span.tag.bad", "destructive"),
-    ),
+  const link = h(
+    "a",
+    about,
+    stateIcon("waiting", null),
+    h("span.first", names, h("span.t-you", left)),
+    h("span.dim.cut", () => closed() || questionSummary(question)),
+    destructive && h("span.tag.bad", "destructive"),
   );
+  effect(() => void (selected() === item && link.scrollIntoView({ block: "nearest" })));
+  return h("li", link);
 }
 
 /** The newest answers of the last 24 hours. */
@@ -238,11 +237,17 @@ function card(item, list) {
     each(whole, String, () => wholeOf(item, list, isSelected)),
   );
   const see = h("a", { href: callPath(question.call) }, "See the call");
-  const after = h("p.closed", { role: "status", shown: () => isSelected() && closed() }, closed, " ", see);
-  // Focus inside the closed card moves to its link, not to the top of the page.
-  effect(() => void (closed() && body.matches(":focus-within") && see.focus({ preventScroll: true })));
+  const after = h("p.closed", { role: "status" }, closed, " ", see);
+  effect(() => {
+    const isClosed = closed() !== "";
+    after.hidden = !isClosed || !isSelected();
+    // Focus inside the closed card moves to its link, not to the top of the page.
+    if (isClosed && body.matches(":focus-within")) see.focus({ preventScroll: true });
+  });
   const about = { "data-selected": isSelected, "data-closed": () => closed() !== "" };
-  return h("div.card", about, body, after, questionLine(item, list));
+  const node = h("div.card", about, body, after, questionLine(item, list));
+  effect(() => void (isSelected() && node.scrollIntoView({ block: "nearest" })));
+  return node;
 }
 
 /** @param {Item} item @param {List} list @param {() => boolean} isSelected */
