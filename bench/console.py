@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from bench.client_http import HttpClient
 from bench.flight import Plan
@@ -28,6 +29,9 @@ from tests.browser.page import Page
 
 CALLS, LIVE, HZ, SECONDS = 10_000, 200, 20, 20.0
 ROWS = 100
+WIDTH = 100  # calls below each call of a tree of three levels: 10,101 in all
+FLOW_HZ = 5  # calls a second while memory is watched
+KEPT_S = 300  # calls that ended are listed for so long
 LIMIT_S = 120.0
 # Marks the instant at which this many rows are in the page and have been painted.
 MARKED = """
@@ -40,6 +44,36 @@ new MutationObserver((_, watch) => {
 # The lanes of the history: how many calls they have, and how long the last drawing took, from data to canvas.
 DRAWN = "performance.getEntriesByName('lanes drawn')"
 SPANS = "import('/console/lib/api.js').then(({ get }) => get('/api/history')).then((all) => all.spans.length)"
+# Scrolls through the list for so many frames, by a window or by a jump. Gives the gaps between the frames,
+# and the number of frames in which rows were missing.
+SCROLL = """
+(async (frames) => {
+  const list = document.querySelector(".live-main");
+  const body = document.querySelector(".scrolled-rows");
+  const found = { gaps: [], blank: 0 };
+  let last = await new Promise(requestAnimationFrame);
+  for (let frame = 0; frame < frames; frame++) {
+    const far = frame % 20 === 19;
+    list.scrollTop = far ? Math.random() * list.scrollHeight : list.scrollTop + list.clientHeight;
+    const now = await new Promise(requestAnimationFrame);
+    found.gaps.push(now - last);
+    last = now;
+    const rows = [...body.children].map((one) => one.getBoundingClientRect()).filter((one) => one.bottom > 0);
+    const seen = rows.filter((one) => one.top < innerHeight).length;
+    if (seen < Math.floor(list.clientHeight / 36) - 2) found.blank += 1;
+  }
+  return found;
+})
+"""
+# Lets the page forget the calls that have ended, as it does after five minutes.
+FORGET = f"""
+Promise.all(["time", "store"].map((it) => import(`/console/lib/${{it}}.js`))).then(([time, {{ store }}]) => {{
+  const now = time.preciseNow();
+  time.syncClock(now + {KEPT_S} + 1);
+  store.prune();
+  time.syncClock(now);
+}})
+"""
 # Requests every frame, so that an idle page has as many frames as a busy one.
 AWAKE = "globalThis.awake ??= (function awake() { requestAnimationFrame(awake); return true; })()"
 
@@ -64,12 +98,16 @@ def main() -> int:
     found = argparse.ArgumentParser(prog="python -m bench.console", description=__doc__)
     found.add_argument("--json", action="store_true", help="print one object instead of the table")
     found.add_argument("--quick", action="store_true", help="a tenth of the calls, a quarter of the time")
+    found.add_argument("--minutes", type=float, default=0, help="watch the memory of the page for so long")
     options = found.parse_args()
     load = os.getloadavg()[0]
     with running("--headless=new") as browser, tempfile.TemporaryDirectory(prefix="bench-") as folder:
         with attended(Path(folder), browser, linger_s=600) as console:
             lines = [*opening(console, CALLS // 10 if options.quick else CALLS)]
             lines += [*living(console, LIVE, SECONDS / 4 if options.quick else SECONDS)]
+            lines += [*scrolling(console, 100 if options.quick else 400)]
+            if options.minutes:
+                lines += [*lasting(console, options.minutes)]
     if options.json:
         print(json.dumps({"load": load, "lines": [{**asdict(one), "holds": one.holds} for one in lines]}))
     else:
@@ -115,7 +153,7 @@ async def fill(console: Console, calls: int) -> None:
 
 def living(console: Console, calls: int, seconds: float) -> Iterator[Line]:
     """Compare the page with many calls that report often to the page without calls."""
-    page = console.open("/live")
+    page = console.open(f"/live?toggled={opened('export_pages')}")
     size(page, 1280, 800)
     page.evaluate(AWAKE)
     heaps = [heap(page)]
@@ -129,15 +167,59 @@ def living(console: Console, calls: int, seconds: float) -> Iterator[Line]:
     said(f"{calls} calls at {HZ} Hz for {seconds:g} s")
     with tracing(page) as busy, reporting(console, calls, seconds):
         time.sleep(seconds / 2)
-        if (shown := page.evaluate("document.querySelectorAll('.call-card').length")) < calls:
-            raise BenchError(f"of {calls} calls only {shown} are shown")
+        if (shown := int(page.evaluate("document.querySelector('.live-list').ariaRowCount"))) < calls:
+            raise BenchError(f"of {calls} calls only {shown} are listed")
     heaps.append(heap(gone(page)))
     told(idle[0], busy[0], heaps)
     name = f"{calls} calls at {HZ} Hz"
     yield Line(f"{name}: longest task", max(busy[0].tasks()), 50)
     yield Line(f"{name}: the same, on the processor", max(busy[0].tasks("tdur")), 50)
-    yield Line(f"{name}: p95 of frames", p95(busy[0].frames()), 1.5 * p95(idle[0].frames()))
+    frames = [p95(one.frames(SHOWN)) for one in (busy[0], idle[0])]
+    yield Line(f"{name}: p95 of frames, when they end", frames[0], 1.5 * frames[1])
     yield Line(f"{name}: heap after, of that before", heaps[2] / heaps[1] * 100, 110, "%")
+
+
+def opened(tool: str) -> str:
+    """The key of a tool's line, as it stands in the address when that line is open."""
+    return quote(quote(f"tool running {tool}", safe=""), safe="")
+
+
+def scrolling(console: Console, frames: int) -> Iterator[Line]:
+    """Scroll through the rows of ten thousand live calls."""
+    calls = 1 + WIDTH + WIDTH * WIDTH
+    said(f"{calls:,} live calls")
+    page = console.open(f"/live?state=running&toggled={opened('survey')}")
+    size(page, 1280, 800)
+    tree = console.api.start("survey", width=WIDTH, depth=2, leaf_s=3600)
+    page.until(f"Number(document.querySelector('.live-list')?.ariaRowCount) >= {calls}", LIMIT_S)
+    said(f"{frames} frames of scrolling")
+    with tracing(page) as found:
+        scrolled = page.evaluate(f"{SCROLL}({frames})")
+    said(f"the longest task: {'; '.join(found[0].longest())}")
+    rows = page.evaluate("document.querySelectorAll('.live-list [role=row]').length")
+    page.close()
+    console.api.post(f"/api/calls/{tree}/cancel", {})
+    name = f"{calls:,} live rows"
+    yield Line(f"{name}: longest gap between frames while scrolling", max(scrolled["gaps"]), 100)
+    yield Line(f"{name}: frames with rows missing", scrolled["blank"], 0, "")
+    yield Line(f"{name}: rows in the document", rows, ROWS, "")
+
+
+def lasting(console: Console, minutes: float) -> Iterator[Line]:
+    """Watch the page's memory while calls come and go: at half of the time all that it keeps is there."""
+    said(f"{FLOW_HZ} calls a second for {minutes:g} minutes")
+    page = console.open("/live")
+    size(page, 1280, 800)
+    heaps = []
+    for _ in range(2):
+        end = time.monotonic() + 30 * minutes
+        while time.monotonic() < end:
+            console.api.start("export_pages", n=4, step_s=0.1)
+            time.sleep(1 / FLOW_HZ)
+        heaps.append(heap(page))
+    said(f"heap in MB at half of the time, and at its end: {', '.join(f'{one / 1e6:.2f}' for one in heaps)}")
+    page.close()
+    yield Line(f"{minutes:g} minutes: heap at the end, of that at half", heaps[1] / heaps[0] * 100, 110, "%")
 
 
 def told(idle: Trace, busy: Trace, heaps: list[float]) -> None:
@@ -145,13 +227,15 @@ def told(idle: Trace, busy: Trace, heaps: list[float]) -> None:
     said(f"the longest task: {'; '.join(busy.longest())}")
     said(f"heap in MB at first, before and after: {', '.join(f'{one / 1e6:.2f}' for one in heaps)}")
     for what, trace in (("at rest", idle), ("busy", busy)):
-        rate, done = 1000 / statistics.mean(trace.frames()), p95(trace.frames(SHOWN))
-        said(f"{what}: {rate:.1f} frames a second; p95 of the steps between their ends {done:.1f} ms")
+        rate, begun = 1000 / statistics.mean(trace.frames()), p95(trace.frames())
+        said(f"{what}: {rate:.1f} frames a second; p95 of the steps between their beginnings {begun:.1f} ms")
 
 
 def gone(page: Page) -> Page:
-    """The page after the last call has left it."""
-    page.until("document.querySelectorAll('.call-card').length === 0", LIMIT_S)
+    """The page after the last call has ended and left it."""
+    page.until("document.querySelector('.chip[data-filter=running] b').innerText === '0'", LIMIT_S)
+    page.evaluate(FORGET)
+    page.until("document.querySelectorAll('.live-row').length === 0", LIMIT_S)
     return page
 
 

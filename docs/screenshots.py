@@ -119,8 +119,7 @@ def offer(gateway: Gateway, browser: Chromium, page: str) -> None:
 
 # The text that must be on a view before its picture is taken.
 READY = {
-    "live": "document.querySelectorAll('.call-card').length >= 7 "
-    "&& /\\bleft\\b/.test(document.body.innerText)",
+    "live": "document.querySelectorAll('.live-row').length >= 7 && /~\\d/.test(document.body.innerText)",
     "call": "document.querySelectorAll('main h2').length > 3",
     "history": "document.querySelectorAll('table.calls tbody tr').length > 20",
     "inbox": "document.querySelectorAll('main form').length > 0",

@@ -79,8 +79,8 @@ def attended(folder: Path, browser: Chromium, **settings: Any) -> Iterator[Conso
 
 
 def at(call: str) -> str:
-    """The bubble of a call, as an expression."""
-    return f"document.querySelector('a[href=\"/calls/{call}\"]')?.closest('.call-card')"
+    """The row of a live call, as an expression."""
+    return f"document.querySelector('[data-call=\"{call}\"]')"
 
 
 def size(page: Page, width: int, height: int) -> None:

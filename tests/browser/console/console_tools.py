@@ -36,13 +36,13 @@ def export_half(gate: str, ctx: Context) -> str:
 
 
 @afoot.tool(ceiling=600)
-async def wait_for_index(sleep_s: float = 60.0, ctx: Context | None = None) -> str:
+async def wait_for_index(sleep_s: float = 60.0, beat_s: float = 5.0, ctx: Context | None = None) -> str:
     """Wait, and say nothing but that it waits."""
     if ctx:
         ctx.report(message="waiting for the index")
     end = asyncio.get_running_loop().time() + sleep_s
     while (left_s := end - asyncio.get_running_loop().time()) > 0:
-        await asyncio.sleep(min(5.0, left_s))
+        await asyncio.sleep(min(beat_s, left_s))
         if ctx:
             ctx.alive()
     return "there"
@@ -96,7 +96,7 @@ async def branch_out(step_s: float, ctx: Context) -> str:
     return "all of it"
 
 
-@afoot.tool(ceiling=600)
+@afoot.tool(ceiling=600, idle=600)
 async def survey(width: int, depth: int, leaf_s: float = 20.0, ctx: Context | None = None) -> str:
     """A tree of calls: so many below each, so deep."""
     if ctx is None or depth < 1:

@@ -1,7 +1,6 @@
 // V1: what people read: times, amounts, and text that cannot trick the eye.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { statusLabel, statusOf } from "../../../src/afoot/web/components/status.js";
 import {
   formatBytes,
   formatCount,
@@ -66,15 +65,6 @@ test("times and amounts", () => {
     [formatRate(null), formatRate(3.4), formatRate(0.5), formatRate(0.001)],
     ["", "3.4 a second", "30 a minute", "3.6 an hour"],
   );
-});
-
-test("what a call does has one word, the most telling", () => {
-  const call = { state: "running", open: new Map(), stalled: true, outcome: null };
-  assert.equal(statusOf(call), "stalled");
-  assert.equal(statusOf({ ...call, hindered: { by: "its tab is hidden" } }), "hindered");
-  assert.equal(statusOf({ ...call, open: new Map([["q", {}]]) }), "waiting");
-  assert.equal(statusOf({ ...call, state: "cancelling" }), "cancelling");
-  assert.equal(statusLabel(statusOf({ ...call, state: "finished", outcome: "timed_out" })), "timed out");
 });
 
 test("V1: a span has tenths below ten seconds, and never jumps back where it changes its form", () => {

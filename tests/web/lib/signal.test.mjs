@@ -1,7 +1,15 @@
 // V1: signals tell who depends on them, once, and nobody who has gone.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { batch, computed, effect, onCleanup, scope, signal } from "../../../src/afoot/web/lib/signal.js";
+import {
+  batch,
+  computed,
+  distinct,
+  effect,
+  onCleanup,
+  scope,
+  signal,
+} from "../../../src/afoot/web/lib/signal.js";
 
 test("an effect runs at once, and again when what it read has changed", () => {
   const [one, seen] = [signal(1), []];
@@ -35,6 +43,17 @@ test("a computed value is made when read, and never seen half old", () => {
   n.set(2);
   assert.deepEqual(seen, [[1, 2], [2, 4]]); // prettier-ignore
   assert.equal(made, 2);
+});
+
+test("a distinct value tells only of another value, and nothing once its scope has ended", () => {
+  const [number, seen] = [signal(1), []];
+  const [parity, end] = scope(() => distinct(() => number() % 2));
+  effect(() => seen.push(parity()));
+  for (const next of [3, 5, 6, 8]) number.set(next);
+  assert.deepEqual(seen, [1, 0]);
+  end();
+  number.set(9);
+  assert.deepEqual([seen, parity()], [[1, 0], 0]);
 });
 
 test("what an effect no longer reads does not wake it", () => {

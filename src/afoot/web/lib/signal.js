@@ -91,6 +91,22 @@ export function effect(run) {
 }
 
 /**
+ * A value computed from others at once. Unlike `computed`, it tells its readers only when it is another one.
+ * @template T
+ * @param {() => T} compute
+ * @returns {() => T}
+ */
+export function distinct(compute) {
+  /** @type {Signal<T> | undefined} */ let value;
+  effect(() => {
+    const next = compute();
+    if (value) value.set(next);
+    else value = signal(next);
+  });
+  return /** @type {Signal<T>} */ (/** @type {unknown} */ (value));
+}
+
+/**
  * The result of a function, and a cleanup of everything that it created.
  * @template T
  * @param {() => T} create
