@@ -86,7 +86,7 @@ def _comment(*texts: str) -> str:
 
 
 def _type(kind: type[Struct], field: msgspec.structs.FieldInfo) -> str:
-    if kind is extension.PanelState:
+    if kind is extension.PanelState and field.name in SHOWN:
         return SHOWN[field.name]
     return _script(field.type)
 

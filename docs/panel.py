@@ -32,13 +32,13 @@ from afoot.providers.browser.extension_files import (
 
 PICTURE = Path(__file__).with_name("panel.png")
 EXAMPLE = Path(__file__).parents[1] / "src/afoot/providers/browser/example"
-SIZE = {"width": 400, "height": 926, "deviceScaleFactor": 2, "mobile": False}
+SIZE = {"width": 360, "height": 720, "deviceScaleFactor": 2, "mobile": False}
 LIMIT_S = 60.0
 T = TypeVar("T")
 TOOL = "export_orders"
 # The text that must be on the screen: the progress of one call, and the question of the other.
 SHOWN = """new Promise((shown) => {
-  const look = () => document.querySelector(".question") && /3\\d of 120/.test(document.body.textContent)
+  const look = () => document.querySelector(".narrow-question") && /2\\d %/.test(document.body.innerText)
     ? shown(true) : setTimeout(look, 20);
   look();
 })"""
@@ -55,7 +55,7 @@ async def take() -> bytes:
             await _until(lambda: client.get("/api/tabs")["browsers"])
             await chromium.command("Target.createTarget", {"url": page})
             tool = await _until(lambda: _named(client.get("/api/tools")))
-            panel = await _opened(chromium.connection, f"{shipped_manifest().origin}/panel.html")
+            panel = await _opened(chromium.connection, f"{shipped_manifest().origin}/panel/panel.html")
             calls = [await _afoot("call", tool, *words) for words in (("pages=120", "--yes"), ("pages=5",))]
             try:
                 await panel("Runtime.evaluate", {"expression": SHOWN, "awaitPromise": True}, LIMIT_S)

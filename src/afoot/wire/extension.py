@@ -223,8 +223,9 @@ class TabReload(Struct, frozen=True):
 
 
 class PanelState(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The content of the side panel: live calls and open questions."""
+    """The content of the side panel: live calls, calls that ended lately, open questions; and the time."""
 
+    now: float | None = None
     calls: list[dict[str, Any]] = []
     questions: list[dict[str, Any]] = []
     tabs: list[dict[str, Any]] = []

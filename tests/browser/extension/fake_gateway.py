@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +17,9 @@ from websockets.sync.server import Server, ServerConnection, serve
 from websockets.typing import Subprotocol
 
 from afoot.providers.browser.cdp.connection import CommandError
+from afoot.providers.browser.extension_files import copy_extension
 from afoot.wire.extension import SUBPROTOCOL
 from tests.browser.chromium import Chromium
-from tests.browser.extension.extension_copy import SOURCE
 
 STEP_S: Final = 30.0
 GRANTED: Final = ["http://127.0.0.1/*", "http://*.localhost/*"]  # 127.0.0.2 is not
@@ -167,7 +166,7 @@ class Joined(Struct, frozen=True):
 @contextmanager
 def joined(browser: Chromium, folder: Path, hosts: list[str] = GRANTED) -> Iterator[Joined]:
     """Load a copy of the extension whose manifest alone differs; it is gone again at the end."""
-    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_extension(folder)
     manifest = folder / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "host_permissions": hosts}))
     gateway = Counterpart()

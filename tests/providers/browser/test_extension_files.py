@@ -39,6 +39,7 @@ def release(home: Path, monkeypatch: pytest.MonkeyPatch, version: str, **files: 
     for name, text in files.items():
         (place / name.replace("__", "/")).with_suffix(".js").write_text(text)
     monkeypatch.setattr(extension, "SOURCE_FOLDER", place)
+    monkeypatch.setattr(extension, "SHARED_FILES", ())
 
 
 def names(folder: Path) -> set[str]:
@@ -50,8 +51,10 @@ def test_the_extension_is_copied_whole_and_for_its_owner_alone(home: Path) -> No
     """B7: folder 0700; every file that is shipped, as it is."""
     copy = ExtensionCopies().make(home / "ext")
     assert names(home / "ext") == set(copy.files) and "manifest.json" in copy.files
-    for name in copy.files:
-        assert (home / "ext" / name).read_bytes() == (extension.SOURCE_FOLDER / name).read_bytes()
+    sources = extension.extension_sources()
+    assert copy.files == sorted(sources) and "shared/styles/tokens.css" in sources
+    for name, file in sources.items():
+        assert (home / "ext" / name).read_bytes() == file.read_bytes()
     assert (home / "ext").stat().st_mode & 0o777 == 0o700
     assert copy.version == shipped_manifest().version
     assert [one.folder for one in ExtensionCopies().all()] == [str(home / "ext")]

@@ -174,9 +174,9 @@ export const TO_BROWSER = Object.freeze([
  * @typedef {{ tab: string }} TabReload
  */
 /**
- * The content of the side panel: live calls and open questions.
- * @typedef {{ calls?: Array<CallView & { tab?: string }>, questions?: Array<QuestionView>, tabs?:
- * Array<PanelTab> }} PanelState
+ * The content of the side panel: live calls, calls that ended lately, open questions; and the time.
+ * @typedef {{ now?: number | null, calls?: Array<CallView & { tab?: string }>, questions?:
+ * Array<QuestionView>, tabs?: Array<PanelTab> }} PanelState
  */
 /**
  * The outcome of an answer or a cancel from the side panel.

@@ -15,7 +15,7 @@ import { coalesced } from "./scheduling.js";
 const CONTEXT_PORT = "afoot.room";
 const RECONNECT_ALARM = "afoot.link";
 const TAB_LIST_MS = 100;
-const STALE_AFTER_TRIES = 3; // to reconnect; then the panel's calls and questions are too old to be shown
+const AWAY_AFTER_TRIES = 3; // to reconnect; then nobody is called to questions that cannot be answered
 const RELOAD_SETTLE_MS = 5000; // after a load of the extension, in which relays of the load before may still connect
 let lastTabList = ""; // the last tab list that the gateway got, as JSON
 let extensionLoadedAt = -Infinity; // when the extension was installed or reloaded, if this worker saw it
@@ -66,7 +66,7 @@ const link = new GatewayLink({
   prepareHello,
   receive,
   changed: () => {
-    if (link.state === "off" && link.tries > STALE_AFTER_TRIES) sidePanel.setState({});
+    if (link.state === "off" && link.tries > AWAY_AFTER_TRIES) sidePanel.setAway();
     sidePanel.refresh();
   },
   isWanted: () => sidePanel.isOpen || contexts.all.length > 0,

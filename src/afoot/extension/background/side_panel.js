@@ -1,7 +1,7 @@
 // SidePanel: the worker's end of the side panel. It holds the panel's ports, the badge of the toolbar button, and the
 // notifications that are shown while no panel is open.
 
-import { safeText } from "../panel/format.js";
+import { safeText } from "../shared/lib/format.js";
 import { post } from "./port.js";
 import { coalesced, serialized } from "./scheduling.js";
 
@@ -32,8 +32,8 @@ export class SidePanel {
   /** @type {Set<chrome.runtime.Port>} */
   #ports = new Set();
   /** @type {Required<PanelState>} */
-  #state = { calls: [], questions: [], tabs: [] };
-  #stateAt = 0; // when the gateway sent that
+  #state = { now: 0, calls: [], questions: [], tabs: [] };
+  #isAway = false;
   #options;
 
   /** @param {SidePanelOptions} options */
@@ -75,12 +75,20 @@ export class SidePanel {
    * @param {PanelState} state
    */
   setState(state) {
-    this.#state = { calls: state.calls ?? [], questions: state.questions ?? [], tabs: state.tabs ?? [] };
-    this.#stateAt = Date.now();
+    const { now = 0, calls = [], questions = [], tabs = [] } = state;
+    this.#state = { now, calls, questions, tabs };
+    this.#isAway = false;
     const count = this.#state.questions.length;
     void chrome.action.setBadgeText({ text: count ? String(count) : "" });
     void this.#syncNotifications();
     this.refresh();
+  }
+
+  /** The gateway is gone: an open panel shows what it showed, but nothing calls a person to it. */
+  setAway() {
+    this.#isAway = true;
+    void chrome.action.setBadgeText({ text: "" });
+    void this.#syncNotifications();
   }
 
   /**
@@ -108,14 +116,13 @@ export class SidePanel {
   async #postState() {
     if (!this.isOpen) return;
     const scene = await this.#options.scene();
-    const { calls, questions, tabs: keys } = this.#state;
-    for (const port of this.#ports)
-      post(port, "state", { ...scene, calls, questions, keys, at: this.#stateAt });
+    const { tabs: keys, ...state } = this.#state;
+    for (const port of this.#ports) post(port, "state", { ...scene, ...state, keys });
   }
 
   /** Show one notification for each question while no panel is open, and remove it when the question is answered. */
   #syncNotifications = serialized(async () => {
-    const open = new Map(this.#state.questions.map((one) => [one.id, one]));
+    const open = new Map(this.#isAway ? [] : this.#state.questions.map((one) => [one.id, one]));
     const { [NOTIFIED_KEY]: stored = [] } = await chrome.storage.session.get(NOTIFIED_KEY);
     const seen = /** @type {string[]} */ (stored).filter((id) => open.has(id));
     for (const id of Object.keys(await currentNotifications())) {

@@ -1,91 +1,153 @@
-// The side panel: renders the worker's state, and sends the person's decisions to the worker.
+// The side panel: shows what the worker tells, and sends the person's decisions to the worker.
 
-import { showCalls, tickCalls } from "./calls.js";
-import { find, setProperties } from "./dom.js";
-import { startSiteForm, renderSites, renderTabs } from "./tabs_and_sites.js";
+import { icon } from "../shared/components/icon.js";
+import {
+  cancelButton,
+  pendingCancels,
+  pendingWords,
+  withPendingCancel,
+} from "../shared/components/narrow_cancel.js";
+import { narrowRow } from "../shared/components/narrow_row.js";
+import { each, h } from "../shared/lib/dom.js";
+import { safeText } from "../shared/lib/format.js";
+import { computed, effect, signal } from "../shared/lib/signal.js";
+import { tick } from "../shared/lib/time.js";
 import { connect } from "./port.js";
-import { guardClicks, renderQuestions, showResult, tickQuestions } from "./questions.js";
-import { safeText } from "./format.js";
+import { noteCardPositions, questionCards, startDeciding } from "./questions.js";
+import { panelState } from "./state.js";
+import { siteSection, tabSection } from "./tabs_and_sites.js";
 
-/** @typedef {import("../background/side_panel.js").PanelScene} Scene */
-/** @typedef {import("../background/messages.js").CallView} Call */
-/** @typedef {import("../background/messages.js").QuestionView} Question */
-/** @typedef {import("../background/messages.js").PanelTab} PanelTab */
-/** @typedef {Scene & {calls: Call[], questions: Question[], keys: PanelTab[], at: number}} State */
+/** @typedef {import("../shared/lib/call_tree.js").TreeRow} TreeRow */
 
 /** @type {Record<string, string>} */
-const LINK_LABELS = {
-  on: "connected",
-  off: "not connected",
-  connecting: "connecting…",
-  unpaired: "not set up",
-};
-const TICK_MS = 500;
-/** @type {number | undefined} */
-let panelWindow;
-let disconnectedAt = 0; // clocks stand still while the gateway cannot be reached
+const LINK_WORDS = { off: "not connected", connecting: "connecting…", unpaired: "not set up" };
+const MAX_INDENT = 3;
 
-const clock = () => disconnectedAt || Date.now();
+const panel = panelState();
+const { state, isOnline, offline } = panel;
+const panelWindow = signal(/** @type {number | undefined} */ (undefined));
+const send = connect(({ method, params }) => {
+  if (method === "state") panel.take(params);
+  else if (method === "said") panel.decisions.take(params);
+});
+const cancels = pendingCancels((call) => send("stop", { call, reason: "stopped in the side panel" }));
 
-const sendToWorker = connect(({ method, params }) => {
-  if (method === "state") render(params);
-  else if (method === "said") showResult(params);
+chrome.windows.getCurrent().then((found) => panelWindow.set(found.id));
+addEventListener("pagehide", cancels.flush);
+document.body.append(
+  topBar(),
+  h("p.offline-line", { id: "why", role: "status", shown: () => whyOffline() !== "" }, whyOffline),
+  h(
+    "main",
+    group("questions", "Waiting for you", () => state().questions.length, questionCards(panel, send)),
+    group("calls", "Running", () => panel.live().length, callRows(panel.live), "Nothing runs."),
+    group("ended", "Just ended", () => panel.ended().length, callRows(panel.ended)),
+    tabSection(state, send),
+    siteSection(state, panelWindow, send),
+    userScriptNote(),
+  ),
+);
+startDeciding();
+effect(() => {
+  state();
+  noteCardPositions();
 });
 
-chrome.windows.getCurrent().then((found) => {
-  panelWindow = found.id;
-});
-find("#connect").addEventListener("click", () => sendToWorker("pair"));
-startSiteForm();
-guardClicks();
-setInterval(() => {
-  tickCalls(clock());
-  tickQuestions(clock());
-}, TICK_MS);
-
-/** @param {State} state */
-function render(state) {
-  renderLink(state);
-  disconnectedAt = state.link.state === "on" ? 0 : clock();
-  renderQuestions(state.questions, sendToWorker, clock());
-  showCalls(state, (tab) => tabName(state, tab), sendToWorker);
-  tickCalls(clock());
-  renderTabs(state.tabs, state.keys, sendToWorker);
-  const activeTab = state.tabs.find(
-    (tab) => tab.active && (!panelWindow || tab.window === String(panelWindow)),
+function topBar() {
+  const host = () => (URL.canParse(state().link.url) ? new URL(state().link.url).host : "");
+  const consoleUrl = () => (host() ? `http://${host()}/` : null);
+  const isIdle = () => !isOnline() && state().link.state !== "connecting";
+  return h(
+    "header.panel-top",
+    h("img", { src: "../icons/48.png", alt: "", width: 20, height: 20 }),
+    h("h1", "afoot"),
+    h(
+      "p.link",
+      { id: "link", role: "status", "data-state": () => state().link.state },
+      h("span.live-dot", { shown: isOnline }),
+      h("span.mono", () => (isOnline() ? host() : (LINK_WORDS[state().link.state] ?? state().link.state))),
+    ),
+    h(
+      "button.small",
+      { id: "connect", type: "button", shown: isIdle, onclick: () => send("pair") },
+      "Connect",
+    ),
+    h(
+      "a.button.quiet.square",
+      {
+        href: consoleUrl,
+        target: "_blank",
+        rel: "noreferrer",
+        "aria-label": "Open the console",
+        shown: isOnline,
+      },
+      icon("open", "s"),
+    ),
   );
-  renderSites(state.sites, activeTab, sendToWorker);
 }
 
-/** @param {State} state */
-function renderLink({ link, userScripts, plugins, id }) {
-  const status = find("#link");
-  status.dataset.state = link.state;
-  const at = URL.canParse(link.url) ? new URL(link.url).host : "";
-  setProperties(status, {
-    textContent: link.state === "on" ? `${LINK_LABELS.on} to ${at}` : (LINK_LABELS[link.state] ?? link.state),
-  });
-  if (link.state === "on" && document.body.dataset.state !== "on") enableButtons();
-  document.body.dataset.state = link.state;
-  setProperties(find("#why"), { textContent: safeText(link.why), hidden: !link.why || link.state === "on" });
-  setProperties(find("#connect"), { hidden: link.state === "on" || link.state === "connecting" });
-  setProperties(find("#switch"), { hidden: userScripts, className: plugins ? "notice" : "hint" });
-  find("#details").onclick = () => void chrome.tabs.create({ url: `chrome://extensions/?id=${id}` });
-}
-
-/** Enable all buttons again after a reconnect: a decision may have been lost with the old link. */
-function enableButtons() {
-  for (const button of document.querySelectorAll(".question button, .call button"))
-    /** @type {HTMLButtonElement} */ (button).disabled = false;
+/** Why and since when nothing is heard. */
+function whyOffline() {
+  const why = isOnline() ? "" : safeText(state().link.why, 1000);
+  return [offline(), why].filter(Boolean).join(" ");
 }
 
 /**
- * @param {State} state
- * @param {string} tab
- * @returns {string}
+ * A section with its number. Without `empty` it is hidden while it has nothing.
+ * @param {string} id
+ * @param {string} title
+ * @param {() => number} count
+ * @param {Child} rows
+ * @param {string} [empty]
  */
-function tabName(state, tab) {
-  const key = state.keys.find((one) => one.tab === tab)?.key ?? "";
-  const title = safeText(state.tabs.find((one) => one.id === tab)?.title ?? "");
-  return [key, title].filter((part) => part).join(" ");
+function group(id, title, count, rows, empty = "") {
+  return h(
+    "section",
+    { id, "aria-labelledby": `${id}-title`, shown: () => count() > 0 || empty !== "" },
+    h(
+      "h2.group",
+      { id: `${id}-title` },
+      title,
+      h("span.count", () => String(count())),
+    ),
+    rows,
+    h("p.empty-line", { shown: () => empty !== "" && count() === 0 }, empty),
+  );
+}
+
+/** @param {() => TreeRow[]} rows */
+function callRows(rows) {
+  return each(
+    rows,
+    ({ call }) => call.id,
+    (first, now) => {
+      const call = computed(() => withPendingCancel(now().call, cancels));
+      const action = () => cancelButton(call, cancels, () => !isOnline());
+      return narrowRow(call, {
+        at: tick,
+        depth: Math.min(first.depth, MAX_INDENT),
+        action,
+        words: pendingWords,
+      });
+    },
+  );
+}
+
+/** The switch that plugins need. */
+function userScriptNote() {
+  const open = () => void chrome.tabs.create({ url: `chrome://extensions/?id=${state().id}` });
+  const words = () => (state().plugins ? "Plugins are off until you switch on" : "Plugins need the switch");
+  return h(
+    "section.note",
+    { id: "switch", "aria-label": "User scripts", shown: () => !state().userScripts },
+    icon("info", "s"),
+    h(
+      "p",
+      words,
+      " ",
+      h("b", "Allow User Scripts"),
+      ". Tools of the pages themselves work without it. ",
+      h("button.link-like", { id: "details", type: "button", onclick: open }, "Open settings"),
+    ),
+  );
 }

@@ -1,73 +1,144 @@
 // The tabs and the allowed sites: where tools can run, why they cannot, and the buttons to change that.
 
-import { find, reconcile, createElement, setProperties } from "./dom.js";
-import { explainUnavailable, parseSitePattern, safeText, formatSite } from "./format.js";
+import { icon } from "../shared/components/icon.js";
+import { stateIcon } from "../shared/components/state_icon.js";
+import { each, h } from "../shared/lib/dom.js";
+import { plural, safeText } from "../shared/lib/format.js";
+import { computed, signal } from "../shared/lib/signal.js";
+import { explainUnavailable, formatSite, parseSitePattern } from "./sites.js";
 
 /** @typedef {import("../background/messages.js").Tab} Tab */
 /** @typedef {import("../background/messages.js").PanelTab} PanelTab */
-/** @typedef {(method: string, params?: Record<string, any>) => void} SendToWorker */
+/** @typedef {import("./state.js").PanelState} PanelState */
+/** @typedef {import("./state.js").SendToWorker} SendToWorker */
 /** @typedef {Tab & {key: string, state: string, tools: number}} TabRow */
 
+const MOST = 300; // characters of a title
+
 /**
- * Render the tabs of the allowed sites, and the number of others.
- * @param {Tab[]} tabs
- * @param {PanelTab[]} keys the gateway's view of the tabs
+ * The tabs of allowed sites.
+ * @param {() => PanelState} state
  * @param {SendToWorker} send
  */
-export function renderTabs(tabs, keys, send) {
-  const section = find("#tabs");
-  const known = new Map(keys.map((one) => [one.tab, one]));
-  const seen = tabs
-    .filter((tab) => /^https?:/.test(tab.url ?? ""))
-    .map((tab) => mergeTab(tab, known.get(tab.id)));
-  reconcile(find(".list", section), seen, {
-    key: (tab) => tab.id,
-    create: (tab) => tabCard(tab, send),
-    update: updateTab,
+export function tabSection(state, send) {
+  const rows = computed(() => {
+    const known = new Map(state().keys.map((one) => [one.tab, one]));
+    const seen = state().tabs.filter((tab) => /^https?:/.test(tab.url ?? ""));
+    return seen.map((tab) => mergeTab(tab, known.get(tab.id)));
   });
-  setProperties(find(".empty", section), { hidden: seen.length > 0 });
-  const others = tabs.filter((tab) => tab.why === "ungranted").length;
-  const text = others === 1 ? "One other tab is" : `${others} other tabs are`;
-  setProperties(find("#others"), {
-    hidden: others === 0,
-    textContent: `${text} of sites that are not allowed.`,
-  });
+  const others = () => state().tabs.filter((tab) => tab.why === "ungranted").length;
+  const otherText = () => (others() === 1 ? "One other tab is" : `${others()} other tabs are`);
+  const isOpen = signal(false);
+  return h(
+    "section.tabs",
+    { "aria-labelledby": "tabs-title" },
+    h(
+      "h2.group",
+      { id: "tabs-title" },
+      "Tabs",
+      h("span.count", () => String(rows().length)),
+      h("button.quiet.small", { type: "button", onclick: () => isOpen.set(!isOpen()) }, "Allow a site…"),
+    ),
+    () => (isOpen() ? siteForm(() => isOpen.set(false)) : null),
+    each(
+      rows,
+      (tab) => tab.id,
+      (_first, now) => tabRow(now, send),
+    ),
+    h("p.empty-line", { shown: () => rows().length === 0 }, "No tab of an allowed site is open."),
+    h(
+      "p.empty-line.others",
+      { shown: () => others() > 0 },
+      () => `${otherText()} of sites that are not allowed.`,
+    ),
+  );
 }
 
 /**
- * Render the allowed sites.
- * @param {string[]} sites
- * @param {Tab | undefined} activeTab the tab in front
+ * The allowed sites, and the one in front if it is not allowed.
+ * @param {() => PanelState} state
+ * @param {() => number | undefined} windowId the panel's own window
  * @param {SendToWorker} send
  */
-export function renderSites(sites, activeTab, send) {
-  const section = find("#sites");
-  reconcile(find(".list", section), sites, {
-    key: (site) => site,
-    create: (site) => siteCard(site, send),
-    update: () => undefined,
-  });
-  setProperties(find(".empty", section), { hidden: sites.length > 0 });
-  renderCurrentSite(activeTab, send);
+export function siteSection(state, windowId, send) {
+  const active = computed(() =>
+    state().tabs.find((tab) => tab.active && (!windowId() || tab.window === String(windowId()))),
+  );
+  const isAsked = signal("");
+  const isNew = () => active()?.why === "ungranted";
+  return h(
+    "section.sites",
+    { "aria-labelledby": "sites-title" },
+    h(
+      "h2.group",
+      { id: "sites-title" },
+      "Allowed sites",
+      h("span.count", () => String(state().sites.length)),
+    ),
+    h(
+      "p.site-row.here",
+      { shown: isNew },
+      h("span", () =>
+        isAsked() === active()?.id
+          ? "Chrome asks beside the address: choose Allow there."
+          : "The site in this tab is not allowed.",
+      ),
+      h(
+        "button.small",
+        {
+          type: "button",
+          onclick() {
+            send("ask", { tab: active()?.id });
+            isAsked.set(active()?.id ?? "");
+          },
+        },
+        "Allow it",
+      ),
+    ),
+    each(
+      () => state().sites,
+      (site) => site,
+      (site) => siteRow(site, send),
+    ),
+    h(
+      "p.empty-line",
+      { shown: () => state().sites.length === 0 },
+      "None yet: no page is seen, and none of its tools.",
+    ),
+  );
 }
 
-/** Handle the form that allows a site by name. Chrome asks for confirmation, because this is a user gesture. */
-export function startSiteForm() {
-  const error = find("#allow-error");
-  find("#allow").addEventListener("submit", (event) => {
+/**
+ * The form that allows a site by name. Chrome asks for confirmation, because this is a person's click.
+ * @param {() => void} close
+ */
+function siteForm(close) {
+  const error = signal("");
+  const name = h("input", {
+    id: "site",
+    placeholder: "shop.example",
+    autocomplete: "off",
+    spellcheck: "false",
+    required: true,
+    "aria-label": "Site",
+  });
+  const allow = (/** @type {Event} */ event) => {
     event.preventDefault();
-    const input = /** @type {HTMLInputElement} */ (find("#site"));
-    const pattern = parseSitePattern(input.value);
-    setProperties(error, {
-      hidden: pattern !== null,
-      textContent: pattern ? "" : "That is no site: type a name such as shop.example",
-    });
+    const pattern = parseSitePattern(name.value);
+    error.set(pattern ? "" : "That is no site: type a name such as shop.example");
     if (!pattern) return;
     chrome.permissions.request({ origins: [pattern] }).then(
-      (isGranted) => isGranted && (input.value = ""),
-      (refused) => setProperties(error, { hidden: false, textContent: String(refused.message) }),
+      (isGranted) => isGranted && close(),
+      (refused) => error.set(String(refused.message)),
     );
-  });
+  };
+  return h(
+    "form.site-form",
+    { onsubmit: allow },
+    name,
+    h("button.main", "Allow"),
+    h("p.t-bad", { role: "alert", shown: () => error() !== "" }, error),
+  );
 }
 
 /**
@@ -86,79 +157,46 @@ function mergeTab(tab, known) {
   };
 }
 
-/**
- * @param {TabRow} tab
- * @param {SendToWorker} send
- * @returns {HTMLElement}
- */
-function tabCard(tab, send) {
-  const reload = createElement("button", { type: "button", className: "reload" }, "Reload");
-  reload.addEventListener("click", () => send("reload", { tab: tab.id }));
-  const name = createElement(
-    "h3",
-    {},
-    createElement("span", { className: "title" }),
-    createElement("span", { className: "key faint" }),
-  );
-  const dot = createElement("span", { className: "dot", "aria-hidden": "true" });
-  const head = createElement("div", { className: "row" }, dot, name, reload);
-  return createElement(
-    "article",
-    { className: "card tab" },
-    head,
-    createElement("p", { className: "faint about" }),
+/** @param {() => TabRow} tab @param {SendToWorker} send */
+function tabRow(tab, send) {
+  const isReady = () => tab().state === "ready" && !tab().why;
+  const host = () => (URL.canParse(tab().url ?? "") ? new URL(tab().url ?? "").host : "");
+  const reason = () =>
+    isReady() ? "" : `unavailable: ${safeText(explainUnavailable(tab().why || tab().state), MOST)}`;
+  const asleep = () => (tab().discarded ? "put to sleep" : tab().frozen ? "frozen" : "");
+  return h(
+    "article.tab-row",
+    { "data-state": () => (isReady() ? "ready" : "unavailable") },
+    h("span.tab-mark", () => (isReady() ? h("span.live-dot") : stateIcon("held_up", null))),
+    h("h3.cut", { title: () => safeText(tab().title || tab().url, MOST) }, () =>
+      safeText(tab().title || tab().url, MOST),
+    ),
+    h("span.tag.key", { shown: () => tab().key !== "" }, () => tab().key),
+    h("span.tag", { shown: () => asleep() !== "" }, asleep),
+    h(
+      "button.small",
+      {
+        type: "button",
+        shown: () => tab().why === "reload",
+        onclick: () => send("reload", { tab: tab().id }),
+      },
+      "Reload",
+    ),
+    h("span.tools", () => (tab().tools ? plural(tab().tools, "tool") : "no tools")),
+    h("p.about.cut", () => [host(), reason()].filter(Boolean).join(" · ")),
   );
 }
 
-/**
- * @param {HTMLElement} element
- * @param {TabRow} tab
- */
-function updateTab(element, tab) {
-  const isReady = tab.state === "ready" && !tab.why;
-  element.dataset.state = isReady ? "ready" : "unavailable";
-  setProperties(find(".title", element), { textContent: safeText(tab.title || tab.url || "") });
-  setProperties(find(".key", element), { textContent: tab.key });
-  const tools = tab.tools === 1 ? "1 tool" : tab.tools ? `${tab.tools} tools` : "no tools";
-  const notes = [tab.frozen ? "frozen" : "", tab.discarded ? "put to sleep" : ""].filter((part) => part);
-  const state = isReady
-    ? [tools, ...notes]
-    : [`unavailable: ${explainUnavailable(tab.why || tab.state)}`, ...notes];
-  const host = URL.canParse(tab.url ?? "") ? new URL(tab.url ?? "").host : "";
-  setProperties(find(".about", element), { textContent: [host, ...state].join(" · ") });
-  setProperties(find(".reload", element), { hidden: tab.why !== "reload" });
-}
-
-/**
- * @param {string} site
- * @param {SendToWorker} send
- * @returns {HTMLElement}
- */
-function siteCard(site, send) {
-  const remove = createElement(
-    "button",
-    { type: "button", "aria-label": `Remove ${formatSite(site)}` },
-    "Remove",
+/** @param {string} site @param {SendToWorker} send */
+function siteRow(site, send) {
+  const name = formatSite(site);
+  return h(
+    "p.site-row",
+    h("span.cut", name),
+    h(
+      "button.small.quiet",
+      { type: "button", "aria-label": `Remove ${name}`, onclick: () => send("revoke", { site }) },
+      icon("close", "s"),
+    ),
   );
-  remove.addEventListener("click", () => send("revoke", { site }));
-  return createElement("p", { className: "card row" }, createElement("span", {}, formatSite(site)), remove);
-}
-
-/**
- * Render the site of the active tab. Only Chrome knows its URL until it is allowed.
- * @param {Tab | undefined} activeTab
- * @param {SendToWorker} send
- */
-function renderCurrentSite(activeTab, send) {
-  const line = find("#here");
-  const isNew = activeTab?.why === "ungranted";
-  setProperties(line, { hidden: !isNew });
-  if (!isNew) return;
-  setProperties(find("span", line), { textContent: "The site in this tab is not allowed." });
-  const button = /** @type {HTMLButtonElement} */ (find("button", line));
-  setProperties(button, { textContent: "Allow it" });
-  button.onclick = () => {
-    send("ask", { tab: activeTab?.id });
-    setProperties(find("span", line), { textContent: "Chrome asks beside the address: choose Allow there." });
-  };
 }

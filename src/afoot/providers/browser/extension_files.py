@@ -17,6 +17,26 @@ from afoot.config.state_folder import StoredList
 from afoot.errors import CallerError
 
 SOURCE_FOLDER = Path(__file__).parents[2] / "extension"
+# The side panel is made of parts of the console, which a copy has in this folder. They stand in one place,
+# so that surfaces which show the same call have the same words, figures and colours.
+SHARED_FOLDER = "shared"
+SHARED_SOURCE = SOURCE_FOLDER.parent / "web"
+SHARED_FILES = (
+    *(f"styles/{name}.css" for name in ("tokens", "base", "narrow")),
+    *(
+        f"components/{name}.js"
+        for name in (
+            "clocks", "flat_form", "icon", "narrow_cancel", "narrow_question", "narrow_row", "progress_bar",
+            "state_icon",
+        )
+    ),
+    *(
+        f"lib/{name}.js"
+        for name in (
+            "call_tree", "call_words", "clock_reading", "dom", "fold", "format", "signal", "state", "time",
+        )
+    ),
+)  # fmt: skip
 DEFAULT_FOLDER = "afoot-extension"  # in the home folder, where a file dialog shows it
 PAIRING_FILE = "pairing.json"
 MANIFEST = "manifest.json"
@@ -122,14 +142,7 @@ def is_copy(folder: Path) -> bool:
 
 def copy_extension(folder: Path, before: "tuple[str, ...] | list[str]" = ()) -> ExtensionCopy:
     """Copy the extension into a new or an empty folder, or over an older copy; raises CallerError."""
-    names = sorted(
-        file.relative_to(SOURCE_FOLDER).as_posix()
-        for file in SOURCE_FOLDER.rglob("*")
-        if file.is_file()
-        and file.name != PAIRING_FILE
-        and not file.name.startswith(".")
-        and file.suffix != ".ts"
-    )
+    sources = extension_sources()
     with suppress(FileExistsError), _os_errors(folder):
         folder.mkdir(mode=0o700, parents=True)
     with _open_folder(folder) as top, _os_errors(folder):
@@ -139,13 +152,26 @@ def copy_extension(folder: Path, before: "tuple[str, ...] | list[str]" = ()) -> 
             )
         os.fchmod(top, 0o700)
         # The manifest is written last: a folder that has it holds a complete copy.
-        for name in sorted(names, key=lambda name: name == MANIFEST):
-            data = (SOURCE_FOLDER / name).read_bytes()
+        for name in sorted(sources, key=lambda name: (name == MANIFEST, name)):
+            data = sources[name].read_bytes()
             if _read(top, name) != data:
                 _write(top, name, data)
-        for name in set(before) - set(names) - {PAIRING_FILE}:
+        for name in set(before) - sources.keys() - {PAIRING_FILE}:
             _remove(top, name)
-    return ExtensionCopy(str(folder), shipped_manifest().version, names)
+    return ExtensionCopy(str(folder), shipped_manifest().version, sorted(sources))
+
+
+def extension_sources() -> dict[str, Path]:
+    """The files that a copy has, by their names in it."""
+    own = {
+        file.relative_to(SOURCE_FOLDER).as_posix(): file
+        for file in SOURCE_FOLDER.rglob("*")
+        if file.is_file()
+        and file.name != PAIRING_FILE
+        and not file.name.startswith(".")
+        and file.suffix != ".ts"
+    }
+    return {**own, **{f"{SHARED_FOLDER}/{name}": SHARED_SOURCE / name for name in SHARED_FILES}}
 
 
 def write_pairing(folder: Path, url: str, key: bytes) -> None:

@@ -12,14 +12,23 @@ from afoot.engine.followers import Watcher
 from afoot.errors import UnknownName
 from afoot.providers.browser.extension import BrowserRegistry, ExtensionLink
 from afoot.providers.browser.tabs import TabView
+from afoot.serve.api.questions import with_review
 from afoot.serve.api.request import as_api_error
-from afoot.serve.api.views import QuestionView, call_view, encode_json, open_questions
+from afoot.serve.api.views import (
+    QuestionView,
+    call_view,
+    call_view_with_forecast,
+    encode_json,
+    open_questions,
+    with_failure,
+)
 from afoot.serve.shared import GatewayState
 from afoot.wire.extension import PanelAnswer, PanelCancel, PanelReply, PanelState
 
 MAX_FRAMES_PER_S = 4
-ENDED_S = 3.0  # how long a finished call is still shown
+ENDED_S = 300.0  # how long a finished call is still shown
 MAX_CALLS = 100  # the newest calls are shown
+MAX_ENDED = 20
 ALREADY_OVER = "it is over already"
 STOPPED = "stopped in the browser's side panel"
 
@@ -76,24 +85,31 @@ class SidePanel:
 
     def due(self) -> float | None:
         """When to send the next frame; None: not before something happens."""
-        if self._has_changed or (self.is_open and (self._ended or self._engine.calls())):
-            return self._last_frame + 1 / MAX_FRAMES_PER_S
-        return None
+        soonest = self._last_frame + 1 / MAX_FRAMES_PER_S
+        if self._has_changed or (self.is_open and self._engine.calls()):
+            return soonest
+        return max(soonest, self._ended[0][0] + ENDED_S) if self.is_open and self._ended else None
 
     def next_frame(self) -> bytes | None:
         """The frame with the present state; None if nothing has changed."""
         now = self._last_frame = self._engine.clock.now()
         self._has_changed = False
-        found = [one for live in self._engine.calls() for one in open_questions(live.call)]
+        found = [
+            with_review(self._engine, live, one)
+            for live in self._engine.calls()
+            for one in open_questions(live.call)
+        ]
         questions = [_builtins(one) for one in sorted(found, key=_asked_at)]
         calls, tabs = list[dict[str, Any]](), list[dict[str, Any]]()
         if self.is_open:
             calls, tabs = self._calls(now), [_tab(one) for one in self._browsers.tab_views(self._line)]
-        shown = ([{**one, "elapsed_s": 0} for one in calls], questions, tabs)
+        shown = ([_without_time(one) for one in calls], questions, tabs)
         if shown == self._shown:
             return None
         self._shown = shown
-        return encode_frame("panel.state", PanelState(calls, questions, tabs))
+        return encode_frame(
+            "panel.state", PanelState(now if calls or questions else None, calls, questions, tabs)
+        )
 
     def answer(self, given: PanelAnswer) -> bytes:
         """Answer a question as the operator; returns the reply to the panel."""
@@ -114,21 +130,22 @@ class SidePanel:
     def _calls(self, now: float) -> list[dict[str, Any]]:
         places = self._browsers.running_tabs(self._line)
         self._ended = [(at, call) for at, call in self._ended if now - at < ENDED_S]
-        live = {one.call.id: (one.call, one.heard) for one in self._engine.calls()[-MAX_CALLS:]}
-        over = {call.id: (call, 0.0) for _, call in self._ended if call.id not in live}
-        calls = list[dict[str, Any]]()
-        for call, heard in (*live.values(), *over.values()):
-            shown = _builtins(call_view(call, now, heard))
-            calls.append({**shown, "tab": places[call.id]} if call.id in places else shown)
-        return calls
+        live = self._engine.calls()[-MAX_CALLS:]
+        known = {one.call.id for one in live}
+        over = [call for _, call in self._ended if call.id not in known]
+        views = [with_failure(call_view_with_forecast(self._engine, one, now), one.call) for one in live]
+        views += [with_failure(call_view(call, now), call) for call in over]
+        calls = [_builtins(one) for one in views]
+        return [{**one, "tab": places[one["id"]]} if one["id"] in places else one for one in calls]
 
     def _on_fact(self) -> None:
         entry = self._watcher.take()[-1]
         fact = type(entry.fact)
         if not self.is_open and fact not in (Asked, Answered, Finished):
             return
-        if self.is_open and fact is Finished and len(self._ended) < MAX_CALLS:
-            self._ended.append((self._engine.clock.now(), without_results(self._engine[entry.call].call)))
+        if self.is_open and fact is Finished:
+            ended = without_results(self._engine[entry.call].call)
+            self._ended = [*self._ended, (self._engine.clock.now(), ended)][-MAX_ENDED:]
         self._mark_changed()
 
     def _mark_changed(self) -> None:
@@ -157,6 +174,12 @@ def _perform(about: str, act: Callable[[], None]) -> bytes:
 
 def _builtins(thing: object) -> dict[str, Any]:
     return msgspec.to_builtins(thing, builtin_types=(Raw,))
+
+
+def _without_time(shown: dict[str, Any]) -> dict[str, Any]:
+    """A call without what time alone changes: the panel counts that on by itself; an estimate to a second."""
+    eta = shown.get("eta")
+    return {**shown, "elapsed_s": 0, "eta": None if eta is None else round(eta["left_s"])}
 
 
 def _tab(seen: TabView) -> dict[str, Any]:

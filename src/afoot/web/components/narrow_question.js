@@ -74,7 +74,9 @@ export function narrowQuestion(question, options) {
 /** @param {QuestionView} question @param {boolean} isApproval */
 function aboutLines(question, isApproval) {
   const whose = question.caller ? `asked by ${question.caller}` : "";
-  const lines = isApproval ? [question.source ?? "", question.why ?? "", whose] : [question.message, whose];
+  const lines = isApproval
+    ? [(question.source ?? "").replace(":", " "), question.why ?? "", whose]
+    : [question.message, whose];
   return lines.filter(Boolean).map((line) => safeText(line, 4000));
 }
 

@@ -35,19 +35,22 @@ export function narrowRow(call, { at, depth = 0, action, words }) {
     "article.narrow-row",
     { "data-state": state, "data-call": () => call().id, "style.--depth": String(depth) },
     stateIcon(state),
-    h("h3.cut", { title: name }, name),
     h(
-      "span.row-end",
+      "div.row-line",
+      h("h3.cut", { title: name }, name),
       h("span.figure", () => (isLive(state()) ? liveFigure(call()) : endedFigure(call()))),
       action ? action(call) : null,
     ),
     h(
-      "p.cut.words",
-      h("span.t-bad", () => line().warning),
-      " ",
-      h("span", () => line().text),
+      "div.row-line.second",
+      h(
+        "p.cut.words",
+        h("span.t-bad", () => line().warning),
+        " ",
+        h("span", () => line().text),
+      ),
+      clockFigures(clocks, state),
     ),
-    clockFigures(clocks, state),
     progressBar(call, `${name}: progress`, state),
   );
 }
