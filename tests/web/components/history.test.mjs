@@ -50,7 +50,7 @@ const COLOURS = Object.fromEntries(NAMES.map((name) => [name, name]));
 
 function drawn(tools, spans, width = 1000) {
   const summary = { since: 0, until: 1000, tools, spans, at_once: [1] };
-  const lanes = lanesOf(summary, [], { now: 1000, width });
+  const lanes = lanesOf(summary, [], 1000);
   const { context, fills } = notedCanvas();
   drawLanes(context, { lanes, steps: [0, 3], ticks: [500], since: 0, until: 1000, width, colours: COLOURS });
   const of = (name) => fills.filter(([colour]) => colour === name).map(([, ...box]) => box.map(Math.round));
@@ -79,9 +79,10 @@ test("V1: running is blue, a question amber, a lost attempt striped red, and que
 test("V1: of calls in one pixel one is drawn, and a failed one stands out among them", () => {
   const many = Array.from({ length: 5000 }, (_, at) => [`c${at}`, 0, 100 + at / 5000, 100, 100.9, "ok"]);
   assert.ok(drawn([tool], many).of("run").length <= 4);
-  const tools = Array.from({ length: 9 }, (_, at) => ({ ...tool, tool: `t${at}` }));
-  const rest = tools.slice(1).map((_, at) => [`o${at}`, at + 1, 100.2, 100.2, 100.3, at ? "ok" : "failed"]);
-  const { lanes, of } = drawn(tools, [...many, ...rest]);
-  assert.deepEqual([lanes.length, lanes[0].name], [1, "9 tools"]);
-  assert.deepEqual([of("mid").length, of("bad").length], [2, 1]);
+  const slow = Array.from({ length: 7 }, (_, at) => ({ ...tool, tool: `slow${at}`, p95_s: 9 }));
+  const tools = [tool, { ...tool, tool: "fast" }, ...slow];
+  const rest = slow.map((_, at) => [`s${at}`, at + 2, 500, 500, 509, "ok"]);
+  const { lanes, of } = drawn(tools, [...many, ["bad", 1, 100.2, 100.2, 100.3, "failed"], ...rest]);
+  assert.deepEqual([lanes.length, lanes[7].name], [8, "2 other tools"]);
+  assert.deepEqual([of("mid").length, of("bad").length, of("run").length], [2, 1, 7]);
 });

@@ -39,7 +39,7 @@ export function laneChart(summary, { selected, select, live, now }) {
   const width = signal(0);
   const theme = signal(0);
   const pointed = signal(/** @type {Pointed | null} */ (null));
-  const lanes = computed(() => lanesOf(summary(), live(), { now: now(), width: width() || 1000 }));
+  const lanes = computed(() => lanesOf(summary(), live(), now()));
   const steps = computed(() => runningSteps(summary(), live()));
   const axis = computed(() => axisTicks(summary(), width() || 1000));
   const canvas = h("canvas", { "aria-hidden": "true" });

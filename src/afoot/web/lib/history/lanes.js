@@ -7,8 +7,7 @@
 /** @typedef {{tool: string, server: string, calls: number, shown: number, failed: number, p50_s: number | null, p95_s: number | null}} ToolSummary */
 /** @typedef {{since: number, until: number, calls: number, roots: number, failed: number, asked: number, slower: number, tools: ToolSummary[], callers: {caller: string, calls: number}[], at_once: number[], spans: any[][], left_out: number}} HistorySummary */
 
-const MOST_LANES = 7; // besides the one that tools with short calls share
-const SHORT_PX = 6; // a tool whose longest call is narrower shares a lane
+const MOST_LANES = 7; // besides the one that the fastest tools share
 const MIN_TICK_PX = 110; // between two times on the axis
 const STEPS_S = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800,
@@ -42,13 +41,13 @@ export function liveSpan(call, now) {
 }
 
 /**
- * The lanes of a time: one for each tool, the slowest first. If there are many, tools with short calls share the last one.
+ * The lanes of a time: one for each tool, the slowest first. If there are many, the fastest share the last one.
  * @param {HistorySummary} summary
  * @param {readonly Call[]} live calls that have not ended
- * @param {{now: number, width: number}} drawing
+ * @param {number} now the time at which live calls end in the drawing
  * @returns {Lane[]}
  */
-export function lanesOf({ since, until, tools, spans }, live, { now, width }) {
+export function lanesOf({ tools, spans }, live, now) {
   const lanes = tools.map(({ tool, server, shown, p95_s }) => newLane(tool, server, shown, p95_s));
   for (const told of spans) lanes[told[1]].spans.push(spanOf(told));
   for (const call of live) {
@@ -60,11 +59,8 @@ export function lanesOf({ since, until, tools, spans }, live, { now, width }) {
   const longest = new Map(used.map((lane) => [lane, longestOf(lane)]));
   const pace = (/** @type {Lane} */ lane) => lane.p95_s ?? longest.get(lane) ?? 0;
   used.sort((a, b) => pace(b) - pace(a) || a.name.localeCompare(b.name));
-  if (used.length <= MOST_LANES) return used;
-  const isLong = (/** @type {Lane} */ lane) => ((longest.get(lane) ?? 0) / (until - since)) * width >= SHORT_PX;
-  const own = used.filter(isLong).slice(0, MOST_LANES);
-  const others = used.filter((lane) => !own.includes(lane));
-  return others.length < 2 ? used : [...own, sharedLane(others, own.length ? "other tools" : "tools")];
+  if (used.length <= MOST_LANES + 1) return used;
+  return [...used.slice(0, MOST_LANES), sharedLane(used.slice(MOST_LANES))];
 }
 
 /** @param {string} name @param {string} server @param {number} calls @param {number | null} p95_s @returns {Lane} */
@@ -88,11 +84,11 @@ function laneOf(lanes, { tool, server }) {
 /** @param {Lane} lane */
 const longestOf = ({ spans }) => spans.reduce((most, { opened, finished }) => Math.max(most, finished - opened), 0);
 
-/** @param {Lane[]} lanes @param {string} words @returns {Lane} */
-function sharedLane(lanes, words) {
+/** @param {Lane[]} lanes @returns {Lane} */
+function sharedLane(lanes) {
   const spans = lanes.flatMap((lane) => lane.spans).sort((a, b) => a.opened - b.opened);
   const calls = lanes.reduce((sum, lane) => sum + lane.calls, 0);
-  return { ...newLane(`${lanes.length} ${words}`, "", calls, p95Of(spans)), key: "", spans, isShared: true };
+  return { ...newLane(`${lanes.length} other tools`, "", calls, p95Of(spans)), key: "", spans, isShared: true };
 }
 
 /** How long the successful calls of several tools took, but for the slowest of twenty. @param {Span[]} spans */
