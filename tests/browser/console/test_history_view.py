@@ -80,7 +80,7 @@ def test_history_is_read_on_as_it_is_scrolled_and_stays_where_it_was(console: Co
     page.evaluate("history.back()")
     page.until(f"location.pathname === '/history' && scrollY === 2000 && {ROWS}.length === {len(known)}")
     fetched = (
-        "performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/calls?')).length"
+        "performance.getEntriesByType('resource').filter(({ name }) => name.includes('roots=true')).length"
     )
     assert page.evaluate(fetched) == 0, "the list was kept"
     assert page.evaluate("odd") == []
