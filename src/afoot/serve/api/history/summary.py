@@ -4,6 +4,7 @@ Spans are what a drawing of many calls needs. A call that ran straight through i
 of calls that asked, stood still or ran again are read for the rest.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
@@ -100,22 +101,38 @@ async def show(request: ApiRequest) -> None:
         ended_since=since,
     )  # fmt: skip
     every = await journal.outlines(reaching)
+    # In a thread: a history of 100,000 calls takes half a second, and everybody else would wait for it.
+    summary, drawn = await asyncio.to_thread(summarize, every, query, (since, until), slow, (spans, parts))
+    tools = [(one.server, one.tool) for one in summary.tools]
+    await request.answer(200, replace(summary, spans=await _spans(journal, drawn, tools)))
+
+
+def summarize(
+    every: Sequence[CallOutline],
+    query: CallQuery,
+    bounds: Interval,
+    slow: Mapping[tuple[str, str], float],
+    most: tuple[int, int],
+) -> tuple[HistorySummary, list[CallOutline]]:
+    """The summary of these calls without its spans, and the calls that are to be drawn.
+
+    `most`: how many of these there may be, and the parts of the time.
+    """
+    since, until = bounds
+    spans, parts = most
     shown = [one for one in every if _is_shown(one, query)]
     within = [one for one in every if one.opened >= since]
     tools = list(dict.fromkeys((one.server, one.tool) for one in every))
     drawn = nlargest(spans, shown, key=_importance)
-    await request.answer(
-        200,
-        HistorySummary(
-            since, until, len(within), sum(not one.parent for one in within),
-            sum(one.outcome in FAILED_OUTCOMES for one in within), sum(one.is_asked for one in within),
-            sum(_is_slower(one, slow) for one in within),
-            _tool_summaries(tools, within, {one.id for one in shown}),
-            [CallerSummary(*one) for one in Counter(one.caller for one in within).most_common()],
-            count_at_once(_runs(shown), since, until, parts),
-            await _spans(journal, drawn, tools), len(shown) - len(drawn),
-        ),
+    summary = HistorySummary(
+        since, until, len(within), sum(not one.parent for one in within),
+        sum(one.outcome in FAILED_OUTCOMES for one in within), sum(one.is_asked for one in within),
+        sum(_is_slower(one, slow) for one in within),
+        _tool_summaries(tools, within, {one.id for one in shown}),
+        [CallerSummary(*one) for one in Counter(one.caller for one in within).most_common()],
+        count_at_once(_runs(shown), since, until, parts), [], len(shown) - len(drawn),
     )  # fmt: skip
+    return summary, drawn
 
 
 def count_at_once(runs: Iterable[Interval], since: float, until: float, parts: int) -> list[int]:
@@ -220,16 +237,24 @@ def _tool_summary(key: tuple[str, str], calls: Sequence[CallOutline], shown: set
 async def _spans(
     journal: Journal, outlines: Sequence[CallOutline], tools: Sequence[tuple[str, str]]
 ) -> list[CallSpan]:
-    places = {key: place for place, key in enumerate(tools)}
     retried = set(await journal.retried([one.id for one in outlines]))
     marked = [one for one in outlines if one.id in retried or _has_marks(one)]
-    read = {one.id for one in nlargest(MAX_MARKED, marked, key=lambda one: one.opened)}
+    marks: dict[str, Marks] = {}
+    for one in nlargest(MAX_MARKED, marked, key=lambda one: one.opened):
+        marks[one.id] = await _marks(journal, one.id, one.opened if one.finished is None else one.finished)
+    return await asyncio.to_thread(_draw, outlines, tools, marks)
+
+
+def _draw(
+    outlines: Sequence[CallOutline], tools: Sequence[tuple[str, str]], marks: Mapping[str, Marks]
+) -> list[CallSpan]:
+    places = {key: place for place, key in enumerate(tools)}
     found: list[CallSpan] = []
     for one in sorted(outlines, key=lambda one: one.opened):
         end = one.opened if one.finished is None else one.finished
         span = CallSpan(one.id, places[one.server, one.tool], one.opened, one.started, end, one.outcome or "")
-        if one.id in read:
-            asked, below, lost = await _marks(journal, one.id, end)
+        if one.id in marks:
+            asked, below, lost = marks[one.id]
             span = replace(span, asked=asked, below=below, lost=lost)
         elif one.approved in APPROVED_BY_PEOPLE:
             span = replace(span, asked=[(one.opened, one.started or end)])
