@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from afoot.core.facts import Logged, Reported, Result, Sample
+from afoot.core.facts import CancelRequested, Logged, Reported, Result, Sample
 from afoot.core.ports import Report, Run
 from afoot.engine.engine import Submission
 from afoot.errors import ToolError
@@ -278,3 +278,19 @@ async def test_a_checkpoint_is_kept_for_the_next_attempt() -> None:
 
     live = await called(body)
     assert bytes(live.call.checkpoint) == b"2"
+
+
+async def test_the_reason_of_a_cancel_is_bounded() -> None:
+    """X1, H8: a client may give any text as its reason, and it is told to everybody who watches."""
+
+    async def body(run: Run) -> str:
+        await asyncio.sleep(1000)
+        return "done"
+
+    async with engine_of(body) as engine:
+        live = engine.submit(Submission("tool"))
+        engine.cancel(live, "caller", "x" * 1_000_000)
+        await over(engine, live)
+        [cancelled] = facts(live, CancelRequested)
+        assert cancelled.reason == "x" * 1000 + "…"
+        assert live.call.end and live.call.end.failure and len(live.call.end.failure.message) < 1100

@@ -57,7 +57,12 @@ async def listening(application: Any) -> AsyncIterator[str]:
 
 
 async def asked(
-    app: AsgiApp, path: str = "/mcp", client: str = "127.0.0.1", server: str = "127.0.0.1", **headers: str
+    app: AsgiApp,
+    path: str = "/mcp",
+    client: str = "127.0.0.1",
+    server: str = "127.0.0.1",
+    root: str = "",
+    **headers: str,
 ) -> tuple[int, str]:
     """The status and the body that a `tools/list` request gets, with these headers, from this address."""
     meta: dict[str, object] = {
@@ -76,7 +81,7 @@ async def asked(
     }
     scope = {
         "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "root_path": "", "client": (client, 5), "server": (server, 8000),
+        "root_path": root, "client": (client, 5), "server": (server, 8000),
         "headers": [(key.encode(), value.encode()) for key, value in given.items()],
     }  # fmt: skip
     sent: list[Any] = []
@@ -198,6 +203,18 @@ def test_every_answer_has_the_headers_of_its_own_server(path: str, is_open: bool
     assert set(SECURITY_HEADERS) <= set(headers)
     names = [name for name, _ in headers]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("path", "status"), [("/tools/mcp", 401), ("/toolsmcp", 404), ("/tools", 405)])
+def test_only_paths_below_its_own_are_those_of_a_mounted_gateway(path: str, status: int) -> None:
+    """F6: some servers leave the path where it is mounted in front; another path may begin like it."""
+
+    async def main() -> int:
+        tools = afoot.asgi_app(count)
+        async with tools.lifespan():
+            return (await asked(tools, path, root="/tools"))[0]
+
+    assert asyncio.run(main()) == status
 
 
 def test_a_wrong_setting_is_told_at_once() -> None:

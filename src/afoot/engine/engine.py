@@ -74,6 +74,7 @@ from afoot.engine.wire_log import WireLog
 from afoot.errors import MissingScope, Refused, RunnerDied, ToolError, UnknownName
 
 MAX_WEIGHT = 1e9  # a weight that sums to a number, whatever a caller sends
+MAX_REASON_CHARS = 1000  # of a cancel: it is told to everybody who watches, and stands in the end of the call
 MAX_LATE_LINES = 512  # logged after a call's end; a runaway tool fills no history
 # Of the log of one call. Taking secrets out costs the loop about 0.2 µs a character, so a tool that logs as
 # fast as it can would keep all others waiting: 20,000 lines of 500 characters took 160 ms at a time.
@@ -667,6 +668,8 @@ class Engine:
         """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""
         if live.call.state in (State.CANCELLING, State.FINISHED):
             return
+        if len(reason) > MAX_REASON_CHARS:
+            reason = f"{reason[:MAX_REASON_CHARS]}…"
         if live.mirror is not None:
             self._send_to_owner(live, CancelCommand(by, reason, who))
             return

@@ -98,7 +98,7 @@ class AsgiApp:
         if is_loopback and local is not None and port:
             peer = user_or_peer(tuple(remote), tuple(local))
         router = self._router(self._state, self._sessions, port, is_far=not is_loopback)
-        path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")) or "/"
+        path = _path_below(scope.get("root_path", "").rstrip("/"), scope["path"])
         own = {**scope, "path": path, "state": {**scope.get("state", {}), PEER: peer}}
         await router(own, receive, send)
 
@@ -112,6 +112,12 @@ class AsgiApp:
             hosts = accepted_hosts(port, settings.allow_hosts) if port else frozenset(settings.allow_hosts)
             found = self._routers[port, is_far] = route_surfaces(state, sessions, hosts, is_closed)
         return found
+
+
+def _path_below(root: str, path: str) -> str:
+    """The path below the one where it is mounted, which some servers leave in front of it."""
+    is_below = path == root or path.startswith(f"{root}/")
+    return (path.removeprefix(root) if is_below else path) or "/"
 
 
 def _with_security_headers(send: Send) -> Send:
