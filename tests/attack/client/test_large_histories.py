@@ -14,13 +14,13 @@ from tests.serve.api_client import Api
 
 TOOLS = Path(__file__).with_name("large_tools.py")
 RESULTS = 10
-RESULT_MB = 20
+RESULT_MB = 12
 
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
     """A gateway with tools of large results."""
-    with serving(tmp_path, {"max_unread_bytes": 30 * MB}, [TOOLS]) as started:
+    with serving(tmp_path, {"max_unread_bytes": 18 * MB}, [TOOLS]) as started:
         yield started
 
 
