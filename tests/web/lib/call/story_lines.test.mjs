@@ -82,6 +82,18 @@ test("V1: an attempt that was lost says why, and from where the next goes on", (
   assert.ok(lines.includes("index | attempt 2, from checkpoint 1640"));
 });
 
+test("V1: reports of two attempts are folded apart", () => {
+  const more = [["b", { type: "started", at: 20, attempt: 2, why: "closed" }]];
+  const readings = Array.from({ length: 30 }, (_, n) => ["b", 2 + n, `page ${n}`]);
+  const folds = foldLines(storyLines(story(calls, [...facts, ...more], readings)), never).filter(
+    ({ folded }) => folded.length,
+  );
+  assert.deepEqual(
+    folds.map(({ words }) => words),
+    ["17 reports of export folded", "11 reports of export folded"],
+  );
+});
+
 test("V1: a failure of the call itself is told by one word here, for its words stand above", () => {
   const end = { type: "finished", at: 50, outcome: "timed_out", failure: { message: "silent for 30 s" } };
   const lines = told(

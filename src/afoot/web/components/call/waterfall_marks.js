@@ -10,6 +10,7 @@ import { stateShape } from "../state_icon.js";
 
 const BAR_PX = 12;
 const LEAST_PX = 2; // of a mark, however short it was
+const EDGE_PX = 10; // from the left of a cross, with its gap, to its middle
 const LINES = ["queued", "below"];
 
 /** The patterns that the marks of a drawing use. @param {string} name of the drawing */
@@ -35,6 +36,9 @@ export function rowShapes(row, place) {
   if (row.until < place.from || row.from > place.until) return [];
   const seen = row.marks.filter(({ from, until }) => until >= place.from && from <= place.until);
   const shapes = seen.flatMap((mark) => markShapes(mark, place));
+  // The cross stands on the edge between two attempts, so it comes after both.
+  for (const { kind, until } of seen)
+    if (kind === "lost" && until <= place.until) shapes.push(endIcon("failed", place.x(until) - EDGE_PX, place.y));
   const ticks = row.ticks.filter((at) => at >= place.from && at <= place.until);
   if (ticks.length) shapes.push(tickShape(ticks, place));
   if (!row.isLive && row.until <= place.until) shapes.push(endShape(row, place));
@@ -50,8 +54,7 @@ function markShapes(mark, place) {
   const { y, name } = place;
   if (LINES.includes(kind)) return [svg("line", { class: `wf-${kind}`, x1: left, x2: left + width, y1: y, y2: y })];
   const box = { class: `wf-${kind}`, x: left, y: y - BAR_PX / 2, width, height: BAR_PX, rx: kind === "silent" ? 0 : 2 };
-  const bar = svg("rect", kind === "asked" || kind === "lost" ? { ...box, fill: `url(#${name}-${kind})` } : box);
-  return kind === "lost" && mark.until <= place.until ? [bar, endIcon("failed", left + width, y)] : [bar];
+  return [svg("rect", kind === "asked" || kind === "lost" ? { ...box, fill: `url(#${name}-${kind})` } : box)];
 }
 
 /** The reports of a row, below its bar. @param {number[]} ticks @param {Place} place */

@@ -139,7 +139,7 @@ class PhaseWalk {
 
 /** @type {Record<string, (walk: PhaseWalk, fact: Fact) => void>} */
 const PHASE_CHANGES = {
-  admitted: (walk, { at, what }) => walk.turn(at, `starts ${what}`),
+  admitted: (walk, { at, what }) => walk.turn(at, what),
   started(walk, { at, attempt = 1, why = "" }) {
     walk.base = "running";
     walk.close(at);

@@ -11,7 +11,7 @@ import { answerWord, answererInWords } from "./facts_in_words.js";
  * A line: a subject in strong letters, words, a text of the tool as it came (`code`), a note. `count`: the reports that
  * it stands for; `folded`: the lines that it hides.
  * @typedef {{key: string, at: number, call: string, kind: LineKind, mark: LineMark, subject: string, words: string,
- *   code: string, note: string, count: number, isEnd?: boolean, folded: Line[]}} Line
+ *   code: string, note: string, count: number, rank?: number, attempt?: number, folded: Line[]}} Line
  */
 /** @typedef {{root: string, tools: Map<string, string>, opened: Map<string, number>, asked: Map<string, Asking>, checkpoint: Map<string, Json>, attempts: Map<string, number>}} Reader */
 /** @typedef {{kind: string, message: string, at: number, isMirror: boolean}} Asking */
@@ -48,11 +48,21 @@ export function storyLines({ calls, facts, readings }) {
     const part = { kind: /** @type {const} */ ("message"), words, note, count: 1 + left_out };
     if (words) lines.push(line(`r${call}.${number}`, call, reading.at, reader, part));
   }
-  return joinOpened(lines.sort((a, b) => a.at - b.at || rankOf(a) - rankOf(b)));
+  return joinOpened(countAttempts(lines.sort((a, b) => a.at - b.at || rankOf(a) - rankOf(b))));
 }
 
-/** Within one instant an end comes last, behind the last report. @param {Line} line */
-const rankOf = ({ isEnd }) => (isEnd ? 1 : 0);
+/** Note at each report which attempt it is of. @param {Line[]} lines in order */
+function countAttempts(lines) {
+  /** @type {Map<string, number>} */ const attempts = new Map();
+  for (const one of lines) {
+    if (one.mark === "retrying") attempts.set(one.call, (attempts.get(one.call) ?? 1) + 1);
+    one.attempt = attempts.get(one.call) ?? 1;
+  }
+  return lines;
+}
+
+/** Within one instant an end comes behind the last report, and the end of the first call last. @param {Line} line */
+const rankOf = ({ rank = 0 }) => rank;
 
 /** The number of lines of each kind; a report that is not in the history counts, too. @param {Line[]} lines */
 export function countLines(lines) {
@@ -112,13 +122,13 @@ function foldedReports(hidden, more) {
 const alike = (more) => (more > 0 ? `and ${formatCount(more)} alike` : "");
 
 /** Lines of one group are folded together. @param {Line} line */
-function groupOf({ key, kind, call, code, note }) {
-  if (kind === "message") return `message ${call} ${key.startsWith("f") ? note : ""}`;
+function groupOf({ key, kind, call, code, note, attempt }) {
+  if (kind === "message") return `message ${call} ${attempt} ${key.startsWith("f") ? note : ""}`;
   return kind === "log" ? `log ${call} ${code.replace(/\d+/g, "0").replace(/(["'“‘]).*?["'”’]/g, "$1")}` : key;
 }
 
 /**
- * @typedef {Partial<Pick<Line, "kind" | "mark" | "words" | "code" | "note" | "count" | "isEnd">> & {subject?: string}} Part
+ * @typedef {Partial<Pick<Line, "kind" | "mark" | "words" | "code" | "note" | "count" | "rank">> & {subject?: string}} Part
  * @type {Record<string, (fact: Fact, call: string, reader: Reader) => Part[]>}
  */
 const FACT_LINES = {
@@ -127,7 +137,7 @@ const FACT_LINES = {
       ? [{ subject: "Opened", words: joinNonEmpty(`by ${caller}`, rerun_of && "as a run of an earlier call again") }]
       : [{ words: "started", note: "opened" }],
   amended: ({ by }) => [{ words: `a ${by} changed its arguments` }],
-  admitted: ({ what }) => [{ mark: "queued", words: `starts ${what}` }],
+  admitted: ({ what }) => [{ mark: "queued", words: what }],
   started({ at, attempt = 1, why, unsent }, call, { opened, checkpoint, attempts }) {
     const before = attempts.get(call) ?? 0;
     attempts.set(call, attempt);
@@ -192,9 +202,9 @@ const FACT_LINES = {
   finished({ outcome, result, failure }, call, { root }) {
     const mark = outcome === "ok" ? "done" : outcome === "cancelled" ? "cancelled" : "failed";
     const word = OUTCOME_WORDS[/** @type {Outcome} */ (outcome)] ?? outcome;
-    if (call === root) return [{ mark, isEnd: true, subject: word[0].toUpperCase() + word.slice(1) }];
+    if (call === root) return [{ mark, rank: 2, subject: word[0].toUpperCase() + word.slice(1) }];
     const said = outcome === "ok" ? resultInShort(result) : "";
-    return [{ mark, isEnd: true, words: said || word, code: outcome === "ok" ? "" : (failure?.message ?? "") }];
+    return [{ mark, rank: 1, words: said || word, code: outcome === "ok" ? "" : (failure?.message ?? "") }];
   },
   released: ({ how }) =>
     how === "grace" ? [{ mark: "info", words: "its time to stop is over; it may still run" }] : [],
