@@ -17,10 +17,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 TESTS = Path(__file__).parent
 # Folders whose files take long, the longest first; all others are over in a moment.
-LONG = (("conformance", "docs", "chaos"), ("browser", "cli", "e2e"))
+LONG = (("conformance", "docs", "chaos"), ("browser", "cli", "cluster", "e2e"))
 # Folders whose tests start programs and judge them by a clock. Four at a time, two cores sometimes starve
 # one for longer than it waits. What failed is tried once more, and the summary names it with its trace.
-CLOCKED = ("attack", "chaos", "cli", "conformance", "docs", "e2e", "gateway")
+CLOCKED = ("attack", "chaos", "cli", "cluster", "conformance", "docs", "e2e", "gateway")
 # Folders of `--quick`: their tests need no browser, no Node and no process of their own.
 QUICK = (
     "bridge",

@@ -8,6 +8,7 @@ from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 
+import pytest
 from redis.exceptions import RedisError
 
 from afoot.wire.framing import ServerSentEvent
@@ -43,6 +44,7 @@ class Load:
                 self.accepted[str(answer.body["id"])] = tool, file
 
 
+@pytest.mark.timeout(240)
 def test_every_accepted_call_ends_once_and_truthfully(redis: RedisServer, tmp_path: Path) -> None:
     """D1, D2, D3, U4: whatever dies, and whenever."""
     chance = random.Random(SEED)

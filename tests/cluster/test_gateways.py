@@ -139,3 +139,18 @@ def test_requests_with_one_key_at_every_gateway_are_one_call(two: tuple[Gateway,
         calls = {answer["_meta"]["dev.afoot/call"] for answer in answers}
         assert len(calls) == 1
         assert (two[0].marks(tag) + two[1].marks(tag)).count("started") == 1
+
+
+def test_the_members_of_the_cluster_are_listed_at_every_gateway(two: tuple[Gateway, Gateway]) -> None:
+    """V4, V8: with their leases, and the one that answers; both are ready for a load balancer."""
+    for one in two:
+        until(lambda at=one: len(listed(at)["members"]) > 1, "both to be heard of")
+    seen = [listed(one) for one in two]
+    living = [{one["id"] for one in found["members"] if one["left_s"] > 0} for found in seen]
+    assert living[0] == living[1] >= {found["id"] for found in seen}
+    assert all(Api(one).get("/readyz").body == {"status": "ready"} for one in two)
+
+
+def listed(at: Gateway) -> dict[str, Any]:
+    """The cluster as one gateway knows it."""
+    return dict(Api(at).get("/api/cluster").body)

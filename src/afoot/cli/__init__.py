@@ -11,6 +11,10 @@ COMMANDS = {
         "afoot.cli.commands.worker:worker",
         "Run functions for the gateways of a cluster.",
     ),
+    "cluster": (
+        "afoot.cli.commands.cluster:cluster",
+        "List the gateways and workers of the cluster.",
+    ),
     "demo": (
         "afoot.cli.commands.demo:demo",
         "Start a gateway with example tools and calls.",

@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from afoot.cluster.functions import STOPPED
 from afoot.cluster.lease import Lease
 from afoot.cluster.queue import FunctionQueue
-from afoot.cluster.runs import BEGIN_RUN, KEEP_S, TELL_OWNER, WorkerInfo, offer, read_to_worker
+from afoot.cluster.runs import BEGIN_RUN, KEEP_S, TELL_OWNER, OfferedTool, WorkerInfo, offer, read_to_worker
 from afoot.config.tables import ClusterSettings
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import AfootError, StoreError
@@ -80,6 +80,7 @@ class FunctionWorker:
         self._journal = RedisJournal(settings.redis, settings.name, self.id)
         self._lease = Lease(settings.redis, self._journal.prefix, self.id, settings.lease_s, "worker")
         self._runs: dict[tuple[str, int], FunctionRun] = {}
+        self._offered: list[OfferedTool] = []
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Serve; `ready` is set once this worker takes calls. Raises StoreError."""
@@ -87,7 +88,8 @@ class FunctionWorker:
             await stack.enter_async_context(self._journal)
             queue = FunctionQueue(self._settings.redis, self._settings.name, self._run_function)
             await stack.enter_async_context(queue)
-            self._describe()
+            self._offered = [offer(tool) for tool in self._functions.tools() if not tool.gone]
+            self._lease.describe = self._description
             await asyncio.to_thread(self._lease.start)
             stack.push_async_callback(asyncio.to_thread, self._lease.stop)
             reading = asyncio.create_task(self._read_inbox())
@@ -98,7 +100,6 @@ class FunctionWorker:
                 ready.set()
             stopping = asyncio.create_task(self.stop.wait())
             await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
-            self._describe()
             await asyncio.wait([serving], timeout=self._drain_s)
             for run in list(self._runs.values()):
                 run.end_for_stop()
@@ -108,8 +109,8 @@ class FunctionWorker:
                 await asyncio.wait([reading], timeout=RETRY_S)
             serving.result()
 
-    def _describe(self) -> None:
-        tools = [offer(tool) for tool in self._functions.tools() if not tool.gone]
+    def _description(self) -> bytes:
+        """This worker for the gateways; called in the thread of the lease."""
         info = WorkerInfo(
             socket.gethostname(),
             os.getpid(),
@@ -117,9 +118,9 @@ class FunctionWorker:
             slots=self._slots,
             running=len(self._runs),
             draining=self.stop.is_set(),
-            tools=tools,
+            tools=self._offered,
         )
-        self._lease.description = json.encode(info)
+        return json.encode(info)
 
     async def _run_function(self, call: str, attempt: int, body: str) -> None:
         """The task that Docket delivers: run one attempt of a call, unless another delivery has begun it."""

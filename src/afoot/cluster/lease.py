@@ -7,7 +7,7 @@ also while the loop is busy. The time is that of Redis; two machines' clocks are
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -87,7 +87,7 @@ class Lease:
     """Keeps the lease of one gateway or worker, from `start` to `stop`."""
 
     def __init__(self, url: str, prefix: str, owner: str, lease_s: float, role: str = "gateway") -> None:
-        self.description = b"{}"  # of this member, for the others
+        self.describe: Callable[[], bytes] = lambda: b"{}"  # this member for the others; called in the thread
         self.gateways: Sequence[Member] = ()
         self.workers: Sequence[Member] = ()
         self._role = role
@@ -96,6 +96,7 @@ class Lease:
         self._client: ThreadClient = connect_thread(url, lease_s / RENEWALS)
         self._prefix = prefix
         self._owner = owner
+        self._heard = 0.0  # of the monotonic clock: when the others were heard of last
         self._until = 0.0  # of the monotonic clock: the lease holds at least to here
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="afoot-lease", daemon=True)
@@ -104,6 +105,11 @@ class Lease:
     def holds(self) -> bool:
         """Whether the lease has not run out, as far as this machine knows."""
         return time.monotonic() < self._until
+
+    @property
+    def heard_ago_s(self) -> float:
+        """The seconds since the others were heard of."""
+        return time.monotonic() - self._heard
 
     @property
     def has_others(self) -> bool:
@@ -147,10 +153,11 @@ class Lease:
 
     def _renew(self, lease_s: float) -> None:
         began, wall = time.monotonic(), time.time()
-        arguments = self._prefix, self._owner, lease_s, self.description, FORGET_S, self._role
+        arguments = self._prefix, self._owner, lease_s, self.describe(), FORGET_S, self._role
         found = self._client.execute_command("EVAL", _RENEW, 1, f"{self._prefix}meta", *arguments)
         # The lease counts from before the request: it may have been renewed at any time since.
         self._until = began + lease_s
+        self._heard = began
         now = float(found[0])
         took_s = time.monotonic() - began
         self.skew_s = now - (wall + took_s / 2)

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import Final, Self
 
-from msgspec import json
+from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from afoot.cluster.checks import LossyRedis, losses, read_redis_settings
@@ -21,8 +21,10 @@ from afoot.cluster.functions import Queue, WorkerFunctions
 from afoot.cluster.inbox import Inbox
 from afoot.cluster.lease import GatewayInfo, Lease, Member
 from afoot.cluster.outbox import Outbox, send_readings
+from afoot.cluster.runs import WorkerInfo, read_worker
 from afoot.cluster.takeover import LOOK_S, take_over
 from afoot.config.tables import ClusterSettings
+from afoot.core.ports import ClusterMemberInfo
 from afoot.engine.engine import Engine
 from afoot.errors import StoreError
 from afoot.store.redis.journal import RedisJournal
@@ -61,7 +63,8 @@ class ClusterMember:
                 raise LossyRedis(found)
             self.sealing_key = await self._shared_key()
             host = socket.gethostname()
-            self.describe(GatewayInfo(host, os.getpid(), version=self._version))
+            self.info = GatewayInfo(host, os.getpid(), version=self._version)
+            self._lease.describe = lambda: json.encode(self.info)
             await asyncio.to_thread(self._lease.start)
             stack.push_async_callback(asyncio.to_thread, self._lease.stop)
             self._stack = stack.pop_all()
@@ -70,10 +73,11 @@ class ClusterMember:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    @property
-    def gateways(self) -> list[Member]:
-        """The gateways of the cluster, as they were heard of last."""
-        return list(self._lease.gateways)
+    def members(self) -> list[ClusterMemberInfo]:
+        """The gateways and workers of the cluster, as they were heard of last."""
+        lease, ago_s = self._lease, self._lease.heard_ago_s
+        gateways = [_gateway_info(one, ago_s) for one in lease.gateways]
+        return [*gateways, *(_worker_info(one, ago_s) for one in lease.workers)]
 
     @property
     def has_others(self) -> bool:
@@ -82,12 +86,7 @@ class ClusterMember:
 
     def announce(self, url: str) -> None:
         """Tell the others the address of this gateway."""
-        self.describe(replace(self.info, url=url))
-
-    def describe(self, info: GatewayInfo) -> None:
-        """Tell the others what this gateway is."""
-        self.info = info
-        self._lease.description = json.encode(info)
+        self.info = replace(self.info, url=url)
 
     def serve(self, engine: Engine) -> "ClusterService":
         """Let an engine know the calls of the others, and the others its own, while the block lasts."""
@@ -101,6 +100,25 @@ class ClusterMember:
         if not found:
             raise StoreError("the key of the cluster was not kept by Redis")
         return bytes.fromhex(found.decode())
+
+
+def _gateway_info(one: Member, ago_s: float) -> ClusterMemberInfo:
+    try:
+        info = json.decode(one.description, type=GatewayInfo)
+    except DecodeError:  # of another version
+        info = GatewayInfo()
+    return ClusterMemberInfo(
+        one.id, "gateway", round(one.left_s - ago_s, 1), info.host, info.pid, info.version,
+        info.url, info.calls, draining=info.draining,
+    )  # fmt: skip
+
+
+def _worker_info(one: Member, ago_s: float) -> ClusterMemberInfo:
+    info = read_worker(one.description) or WorkerInfo()
+    return ClusterMemberInfo(
+        one.id, "worker", round(one.left_s - ago_s, 1), info.host, info.pid, info.version, "", info.running,
+        info.slots, info.draining,
+    )  # fmt: skip
 
 
 class ClusterService:
@@ -160,7 +178,7 @@ class ClusterService:
             await asyncio.sleep(LOOK_S)
             is_draining = self._engine.closing is not None
             calls = len(self._engine.own_calls())
-            self._member.describe(replace(self._member.info, calls=calls, draining=is_draining))
+            self._member.info = replace(self._member.info, calls=calls, draining=is_draining)
             if self._engine.closing is None and any(not one.lives for one in self._lease.gateways):
                 try:
                     await self.take_over()

@@ -260,6 +260,21 @@ class QuestionHooks(Protocol):
         ...
 
 
+class ClusterMemberInfo(Struct, frozen=True):
+    """A gateway or a worker of a cluster, as it was heard of last."""
+
+    id: str
+    role: str  # gateway, worker
+    left_s: float  # of its lease; below 0 it may be dead
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    url: str = ""
+    calls: int = 0  # that it owns or runs
+    slots: int = 0  # of a worker: calls at once
+    draining: bool = False  # it takes no new calls
+
+
 class OtherGateways(Protocol):
     """The other gateways of a cluster, as the engine reaches those that own calls (D1)."""
 

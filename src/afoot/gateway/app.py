@@ -174,6 +174,8 @@ def new_state(gateway: Gateway) -> GatewayState:
         state_folder.operator_token(),
     )
     state.client_limits = stored_client_limits()
+    if gateway.member is not None:
+        state.cluster_id, state.cluster_members = gateway.member.id, gateway.member.members
     state.servers = gateway.servers
     state.resource_servers = gateway.servers.list
     state.made_own_offers = gateway.own_offers

@@ -12,7 +12,7 @@ from afoot.config.client_limits import ClientLimits
 from afoot.config.settings import Settings
 from afoot.core.call import INSTEAD, Call
 from afoot.core.facts import Answer, Question
-from afoot.core.ports import CallOrigin, TimerHandle, Tool
+from afoot.core.ports import CallOrigin, ClusterMemberInfo, TimerHandle, Tool
 from afoot.engine.engine import RETRY_HISTORY_S, Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import Claim, LiveCall
@@ -79,6 +79,8 @@ class GatewayState(Struct):
     started_at: float = 0.0
     client_limits: ClientLimits = field(default_factory=ClientLimits)  # how long clients wait, by name
     made_unread: UnreadResults | None = None
+    cluster_id: str = ""  # of this gateway, if it is one of several
+    cluster_members: Callable[[], Sequence[ClusterMemberInfo]] = tuple  # gateways and workers
     pending_cancels: dict[str, PendingCancel] = {}  # by call
 
     def __post_init__(self) -> None:

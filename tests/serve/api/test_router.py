@@ -56,11 +56,14 @@ def test_other_hosts_and_sites_are_turned_away(api: Api, header: str, value: str
 
 
 def test_health_and_the_console_are_public_and_tell_nothing(api: Api) -> None:
-    """S1: without a token one learns that it is well, and gets a page without data."""
+    """S1, V8: without a token one learns that it is well and ready, and gets a page without data."""
     health = api.get("/healthz", authorization="")
     assert (health.status, health.body["status"], health.body["version"]) == (200, "ok", "0.1.0")
     shell = api.get("/", authorization="")
     assert shell.status == 200 and shell.body.startswith("<!doctype html>")
+    ready = api.get("/readyz", authorization="")
+    assert (ready.status, ready.body) == (200, {"status": "ready"})
+    assert api.get("/api/cluster").body == {"id": "", "members": []}
     assert api.get("/healthz", host="evil.example").status == 421
     assert api.get("/", host="evil.example").status == 421
 

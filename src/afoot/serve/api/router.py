@@ -18,6 +18,7 @@ from afoot.serve.api import (
     browsers,
     callers,
     calls,
+    cluster,
     hosts,
     questions,
     resources,
@@ -135,6 +136,8 @@ async def openapi_description(request: ApiRequest) -> None:
 
 ROUTES = (
     Route("GET", "/healthz", health, Health, is_public=True),
+    Route("GET", "/readyz", cluster.ready, cluster.Readiness, is_public=True),
+    Route("GET", "/api/cluster", cluster.show, cluster.ClusterView),
     Route("GET", "/.well-known/oauth-protected-resource", protected_resource, dict, is_public=True),
     Route("GET", "/.well-known/oauth-protected-resource/mcp", protected_resource, dict, is_public=True),
     Route("GET", "/api/calls", calls.index, calls.CallPage,
