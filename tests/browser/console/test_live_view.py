@@ -269,6 +269,10 @@ def test_the_list_has_one_tab_stop_and_arrow_keys_go_through_it(console: Console
     press(page, "ArrowLeft")
     page.until(f"{at(tree)}.ariaExpanded === 'false' && document.activeElement === {at(tree)}")
     assert page.evaluate(f"{TABBABLE}.length") == 1
+    press(page, "k")
+    assert page.evaluate("document.activeElement.dataset.call") == asking, "past the head between them"
+    press(page, "j")
+    assert page.evaluate("document.activeElement.dataset.call") == tree
 
 
 def test_the_chosen_call_stands_beside_the_list_on_a_wide_window(console: Console) -> None:

@@ -63,7 +63,7 @@ export function liveList({ model, holding }, actions) {
     list.scrolledRows,
   );
   watchHeights(node, heights);
-  registerListKeys(list, activeRow);
+  registerListKeys(list, activeRow, () => model().rows);
   return { node, list, activeRow };
 }
 
@@ -150,8 +150,21 @@ function indexAbove(list, row) {
   return found < 0 ? list.indexOf(row?.key ?? "") : found;
 }
 
-/** @param {VirtualList<LiveRow>} list @param {() => LiveRow | undefined} activeRow */
-function registerListKeys(list, activeRow) {
+/**
+ * Go to the next call on this side, past the heads of groups.
+ * @param {VirtualList<LiveRow>} list
+ * @param {readonly LiveRow[]} rows
+ * @param {1 | -1} step
+ */
+function moveCall(list, rows, step) {
+  let at = list.active() === "" ? -1 : list.indexOf(list.activeKey() ?? "");
+  do at += step;
+  while (rows[at]?.kind === "group");
+  if (rows[at]) list.moveTo(at);
+}
+
+/** @param {VirtualList<LiveRow>} list @param {() => LiveRow | undefined} activeRow @param {() => readonly LiveRow[]} rows */
+function registerListKeys(list, activeRow, rows) {
   const hasRows = () => activeRow() !== undefined;
   const canSet = (/** @type {boolean} */ isOpen) => () => {
     const row = activeRow();
@@ -164,8 +177,8 @@ function registerListKeys(list, activeRow) {
   };
   const isHere = () => list.active() !== "" && hasRows();
   registerKeys(
-    { keys: "j", words: "Next call", when: hasRows, act: () => list.move(1), repeats: true },
-    { keys: "k", words: "Call before", when: hasRows, act: () => list.move(-1), repeats: true },
+    { keys: "j", words: "Next call", when: hasRows, act: () => moveCall(list, rows(), 1), repeats: true },
+    { keys: "k", words: "Call before", when: hasRows, act: () => moveCall(list, rows(), -1), repeats: true },
     { keys: "h", words: "Fold", when: canSet(false), act: () => void setOpen(activeRow(), false) },
     { keys: "l", words: "Unfold", when: canSet(true), act: () => void setOpen(activeRow(), true) },
     { keys: "Enter", words: "Open the call", when: isHere, act: open },

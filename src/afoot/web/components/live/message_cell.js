@@ -21,7 +21,7 @@ export function messageCell(shown) {
     h("span.tag.bad", { shown: () => isDestructive(shown) }, "destructive"),
     h("span.tag", { shown: () => isRetried(shown) }, () => `attempt ${call().attempt}`),
     h("span.tag", { shown: () => call().detached, title: "Its caller does not wait for it any more." }, "detached"),
-    h("span.warning", { "data-tone": () => (state() === "held_up" ? null : "bad") }, () => warning(shown)),
+    h("span.warning.cut", { "data-tone": () => (state() === "held_up" ? null : "bad") }, () => warning(shown)),
     h("span.time-left", { "aria-hidden": "true" }, () => (timeLeft(shown) ? `${timeLeft(shown)} left` : "")), // of a narrow row
     h("span.cut", () => safeText(lastWords(shown), MAX_CHARS)),
   );
@@ -39,7 +39,7 @@ function warning({ call, clocks, state }) {
   const left_s = is_ceiling_last ? (ceiling_left_s ?? 0) : Infinity;
   if (left_s < silence_left_s && left_s <= CEILING_WORDS_S) return `${formatElapsed(left_s)} to the ceiling`;
   if (is_silence_last) return `stalled, ends in ${formatSpan(silence_left_s)}`;
-  if (state() === "stalled") return "stalled, alive without progress";
+  if (state() === "stalled") return "stalled";
   return state() === "held_up" ? safeText(`held up: ${call().hindered?.by ?? ""}`, MAX_CHARS) : "";
 }
 
