@@ -9,10 +9,11 @@ from tests.browser.page import Page
 
 # Width, least and largest height, pixels per point, colour scheme.
 WAYS: dict[str, tuple[int, int, int, int, str]] = {
-    "light": (1280, 800, 1400, 1, "light"),
-    "dark": (1280, 800, 1400, 1, "dark"),
-    "phone": (390, 844, 1400, 2, "light"),
-    "front": (1280, 988, 988, 1, "light"),
+    "light": (1440, 900, 1200, 1, "light"),
+    "dark": (1440, 900, 1200, 1, "dark"),
+    "phone": (390, 844, 844, 2, "light"),
+    "wide": (1920, 1080, 1080, 1, "light"),
+    "front": (1440, 900, 900, 1, "light"),
 }
 COLOURS = 256
 # Waits until the height of the page has not changed for a while, and returns it.

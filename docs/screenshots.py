@@ -1,14 +1,16 @@
-"""Takes the pictures of the console: every view, light, dark and on a phone, and the picture of the README.
+"""Takes the pictures of the console: every view, light, dark, wide and on a phone, and that of the README.
 
 python -m docs.screenshots [VIEW ...]
 """
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,14 +20,20 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from afoot.cli.commands.browser_try import EXAMPLE_FOLDER, QuietRequestHandler
-from docs.pictures import WAYS, look, taken
+from docs.pictures import look, taken
+from docs.sample_history import write_history
 from tests.browser.chromium import Chromium, running, until
 from tests.browser.page import Page
 
 HERE = Path(__file__).parent
 SCREENS, FRONT = HERE / "screens", HERE / "console.png"
-VIEWS = ("live", "call", "history", "inbox", "tool", "servers", "tabs")
-SHOWN = ("light", "dark", "phone")
+EMPTY, MANY = "empty", "many"  # without a call, and with many at once
+VIEWS = (
+    EMPTY, "live", "call", "history", "inbox", "tools", "tool", "servers", "tabs", "resources", "prompts",
+    MANY,
+)  # fmt: skip
+SHOWN = ("light", "dark", "phone", "wide")
+MANY_CALLS = 200
 LIMIT_S = 60.0
 CONFIG = """
 unanswerable = "wait"
@@ -40,10 +48,35 @@ env = {{ AFOOT_HOME = "{folder}/library" }}
 [servers.archive]
 command = "archive-server"
 [quota.operator]
-calls = 200
+calls = 1000
 per_s = 3600
-concurrent = 40
+concurrent = 400
 """
+
+
+# Resources and a prompt beside the demo's tools.
+OFFERS = '''"""Notes of a shop."""
+
+import afoot
+
+
+@afoot.resource("note://{number}")
+def note(number: int) -> str:
+    """A note of the shop, by its number."""
+    return f"note {number}"
+
+
+@afoot.resource("config://shop")
+def config() -> dict:
+    """How the shop is configured: its currency, its taxes, and when it is open."""
+    return {"currency": "EUR", "tax": 0.19, "open": ["Mon", "Tue", "Wed", "Thu", "Fri"]}
+
+
+@afoot.prompt
+def greet(name: str, tone: str = "kind") -> str:
+    """Write a greeting for a customer."""
+    return f"Write a {tone} greeting for {name}."
+'''
 
 
 class Gateway:
@@ -85,22 +118,43 @@ def main(wanted: list[str]) -> None:
     """Take the pictures of the named views, or of all."""
     SCREENS.mkdir(exist_ok=True)
     tabs = running("--headless=new")
-    with tempfile.TemporaryDirectory(prefix="afoot-screens-") as folder, tabs as browser, shop() as page:
-        with serving(Path(folder), browser.endpoint) as gateway, running("--headless=new") as eyes:
-            past(gateway)
-            offer(gateway, browser, page)
-            desk, console = eyes.open(), eyes.open()
-            console.navigate(gateway.ask("/api/session/code", {})["url"])
-            console.until("!location.hash && document.title.endsWith(' · afoot')")
-            addresses = present(gateway)
-            for view in wanted:
-                show(console, desk, view, addresses[view])
+    with tabs as browser, shop() as page, running("--headless=new") as eyes:
+        desk = eyes.open()
+        if EMPTY in wanted:
+            with temporary_folder() as folder, serving(folder, "") as gateway:
+                show(console_of(gateway, eyes), desk, EMPTY, "/live")
+        with temporary_folder() as folder:
+            asyncio.run(write_history(folder / "home" / "calls.db", time.time()))
+            with serving(folder, browser.endpoint) as gateway:
+                offer(gateway, browser, page)
+                console, addresses = console_of(gateway, eyes), present(gateway)
+                for view in wanted:
+                    if view == MANY:
+                        crowd(gateway)
+                    if view != EMPTY:
+                        show(console, desk, view, addresses[view])
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for one gateway, with its state folder in it."""
+    with tempfile.TemporaryDirectory(prefix="afoot-screens-") as name:
+        (Path(name) / "home").mkdir(mode=0o700)
+        yield Path(name)
+
+
+def console_of(gateway: Gateway, eyes: Chromium) -> Page:
+    """A tab that is logged in."""
+    console = eyes.open()
+    console.navigate(gateway.ask("/api/session/code", {})["url"])
+    console.until("!location.hash && document.title.endsWith(' · afoot')")
+    return console
 
 
 def show(console: Page, desk: Page, view: str, address: str) -> None:
     """Take the pictures of one view."""
     console.evaluate(f"import('/console/lib/router.js').then(({{ navigate }}) => navigate({address!r}))")
-    for way in WAYS if view == "live" else SHOWN:
+    for way in (*SHOWN, "front") if view == "live" else SHOWN:
         console.until(READY[view], LIMIT_S)
         look(console, way)
         file = FRONT if way == "front" else SCREENS / f"{view}-{way}.png"
@@ -118,37 +172,30 @@ def offer(gateway: Gateway, browser: Chromium, page: str) -> None:
 
 
 # The text that must be on a view before its picture is taken.
+SAYS = "%s.test(document.querySelector('main').textContent)"
 READY = {
+    EMPTY: SAYS % "/Nothing has run yet/",
     "live": "document.querySelectorAll('.live-row').length >= 7 && /~\\d/.test(document.body.innerText)",
-    "call": "document.querySelectorAll('main h2').length > 3",
-    "history": "document.querySelectorAll('table.calls tbody tr').length > 20",
+    "call": "document.querySelectorAll('main canvas, main svg').length > 3",
+    "history": "document.querySelectorAll('.call-row-ended').length > 20",
     "inbox": "document.querySelectorAll('main form').length > 0",
+    "tools": SAYS % "/export_pages[^]*min ago/",
     "tool": "!!document.querySelector('main form')",
-    "servers": "/library/.test(document.body.innerText) && /archive/.test(document.body.innerText)",
-    "tabs": "/ready/.test(document.body.innerText)",
+    "servers": SAYS % "/archive[^]*library[^]*ready/",
+    "tabs": SAYS % "/ready/",
+    "resources": SAYS % "/note:[^]*How the shop/",
+    "prompts": SAYS % "/greet[^]*tone/",
+    MANY: "document.querySelectorAll('.live-row').length > 12",
 }
-
-
-def past(gateway: Gateway) -> None:
-    """Fill the history: calls of all kinds, and enough of one tool for an estimate of its duration."""
-    start = gateway.start
-    made = [start("export_pages", pages=4 + n % 5, every_s=0.05 + 0.02 * (n * 7 % 11)) for n in range(24)]
-    made += [start("resize_photos", photos=30, every_s=0.01) for _ in range(3)]
-    made += [start("sync_mail", folders=6, every_s=0.05), start("nightly_report", shops=2, every_s=0.01)]
-    booked, deleted = start("book_trip", city="Porto"), start("delete_backups", older_than_days=90)
-    kept = start("delete_backups", older_than_days=1)
-    gateway.answer(booked, "accept", {"seat": "aisle", "people": 2, "insured": True})
-    gateway.answer(deleted, "accept", {"decision": "run"})
-    gateway.answer(kept, "accept", {"decision": "reject", "instead": "keep those of this week"})
-    stopped = start("export_pages", pages=50)
-    gateway.until(stopped, lambda found: (found["progress"] or 0) > 2)
-    gateway.ask(f"/api/calls/{stopped}/cancel", {"reason": "not this one"})
-    for call in (*made, booked, deleted, kept, stopped):
-        gateway.until(call, lambda found: found["outcome"])
 
 
 def present(gateway: Gateway) -> dict[str, str]:
     """Start the calls that run while pictures are taken; returns the address of each view."""
+    stopped = gateway.start("export_pages", pages=50)
+    gateway.until(stopped, lambda found: (found["progress"] or 0) > 2)
+    gateway.ask(f"/api/calls/{stopped}/cancel", {"reason": "not this one"})
+    kept = gateway.start("delete_backups", older_than_days=1)
+    gateway.answer(kept, "accept", {"decision": "reject", "instead": "keep those of this week"})
     gateway.start("book_trip", city="Lisbon")
     gateway.start("delete_backups", older_than_days=30)
     gateway.start("export_pages", pages=240)
@@ -158,14 +205,26 @@ def present(gateway: Gateway) -> dict[str, str]:
     gateway.until(failed, lambda found: found["outcome"])
     gateway.until(report, lambda found: (found["progress"] or 0) > 20)
     return {
-        "live": f"/live?open={report}",
+        "live": f"/live?call={report}",
         "call": f"/calls/{failed}",
         "history": "/history",
         "inbox": "/inbox",
+        "tools": "/tools",
         "tool": "/tools/export_pages",
         "servers": "/servers",
         "tabs": "/tabs",
+        "resources": "/resources?open=config%3A%2F%2Fshop",
+        "prompts": "/prompts?open=greet",
+        MANY: "/live",
     }
+
+
+def crowd(gateway: Gateway) -> None:
+    """Start many calls at once, which report often enough to move."""
+    calls = [
+        gateway.start("export_pages", pages=400 + 7 * number, every_s=0.4) for number in range(MANY_CALLS)
+    ]
+    gateway.until(calls[-1], lambda found: found["progress"])
 
 
 @contextmanager
@@ -173,11 +232,13 @@ def serving(folder: Path, cdp: str) -> Iterator[Gateway]:
     """A gateway with the demo's tools, a browser and two servers, one of which does not exist."""
     config = folder / "afoot.toml"
     config.write_text(CONFIG.format(cdp=cdp, root=HERE.parent, folder=folder))
+    (folder / "shop.py").write_text(OFFERS)
     # The view shows a server's command, so it must not contain a path of this machine.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     words = [
         "serve",
         "afoot.cli.demo_tools",
+        str(folder / "shop.py"),
         "--config",
         str(config),
         "--http",
