@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.redis_server import RedisServer
 from tests.e2e.gateway import Gateway, until
-from tests.e2e.raw_client import Http, call, modern
+from tests.e2e.raw_client import Http, call, modern, request
 from tests.serve.api_client import Api
 
 
@@ -154,3 +154,12 @@ def test_the_members_of_the_cluster_are_listed_at_every_gateway(two: tuple[Gatew
 def listed(at: Gateway) -> dict[str, Any]:
     """The cluster as one gateway knows it."""
     return dict(Api(at).get("/api/cluster").body)
+
+
+def test_a_session_of_the_handshake_era_is_known_at_another_gateway(two: tuple[Gateway, Gateway]) -> None:
+    """D1, D2: by its sealed id, as after a restart."""
+    with Http(two[0].url) as first, Http(two[1].url) as second:
+        first.shake_hands()
+        second.session = first.session
+        answer = second.ask(request("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}))
+        assert answer["result"]["structuredContent"] == {"sum": 3}
