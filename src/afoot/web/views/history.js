@@ -262,12 +262,13 @@ function nothingFound(query, time) {
 }
 
 /** The filters in words. @param {Query} query */
-function filterWords({ q, tool, server, caller, show }) {
+function filterWords({ q, tool, server, caller, show, outcome }) {
   const words = {
     Text: q && `“${q}”`,
     tool,
     server,
     caller,
+    outcome: outcome?.replaceAll("_", " "),
     only: CHIP_WORDS[/** @type {keyof typeof CHIP_WORDS} */ (show)]?.toLowerCase(),
   };
   const found = Object.entries(words).filter(([, value]) => value);

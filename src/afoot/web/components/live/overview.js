@@ -48,7 +48,7 @@ export function overview(counts, activity) {
       sparkline(steps("opened")),
     ),
     figure(
-      { words: "Failed, last hour", short: "Failed, 1 h", href: "/history?outcome=failed" },
+      { words: "Failed, last hour", short: "Failed, 1 h", href: "/history?show=failed" },
       () => failedShare(activity()),
       () => failedCount(activity()),
       sparkBars(steps("failed")),
