@@ -7,7 +7,7 @@ import { preciseNow, syncClock } from "./time.js";
 /** @typedef {(kind: "asked" | "finished", entry: Entry) => void} Listener */
 /** @typedef {"facts" | "reading"} Change */
 
-export const KEEP_ENDED_S = 300; // an ended call stays visible for a while
+const KEEP_ENDED_S = 300; // an ended call stays visible for a while
 const MAX_ENDED = 1000; // ended trees that stay visible
 
 export class Store {

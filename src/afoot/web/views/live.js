@@ -38,11 +38,14 @@ export function view() {
   const { node, chosen, hasPane } = chooser(found);
   const pane = () => (hasPane() && model().counts.all ? ["pane"] : []);
   const isKnown = () => store.about().ready;
-  const list = h("div.live-main", node, loadingRows(isKnown, 12), h("p.empty", { shown: () => isKnown() && !model().rows.length }, () => h("span", ...noRows(filter())))); // prettier-ignore
+  const isEmpty = () => isKnown() && ended() && !model().rows.length;
+  const words = h("p.empty", { shown: isEmpty }, () => h("span", ...noRows(filter())));
+  const list = h("div.live-main", node, loadingRows(isKnown, 12), words);
+  const counts = () => model().counts;
   const whole = () =>
     h(
       "div.live",
-      h("div.live-top", overview(() => model().counts, activity), liveToolbar(model)), // prettier-ignore
+      h("div.live-top", overview(counts, activity), liveToolbar(model)),
       h(
         "div.live-split",
         list,

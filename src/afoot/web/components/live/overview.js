@@ -10,7 +10,6 @@ import {
   joinNonEmpty,
   safeText,
 } from "../../lib/format.js";
-import { callPath } from "../../lib/router.js";
 import { store } from "../../lib/store.js";
 import { now } from "../../lib/time.js";
 import { sparkBars, sparkline } from "../sparkline.js";
@@ -54,7 +53,7 @@ export function overview(counts, activity) {
       sparkBars(steps("failed")),
     ),
     figure(
-      { words: "p95 duration", short: "p95", href: () => slowestPath(activity()) },
+      { words: "p95 duration", short: "p95", href: "/history?sort=-duration" },
       () => seconds(activity()?.p95_s),
       () => slowestWords(activity()),
       sparkline(p95),
@@ -63,7 +62,7 @@ export function overview(counts, activity) {
 }
 
 /**
- * @param {{words: string, short?: string, href: string | (() => string), tone?: () => unknown}} about
+ * @param {{words: string, short?: string, href: string, tone?: () => unknown}} about
  * @param {() => string} value
  * @param {() => string} more
  * @param {Child} [drawing]
@@ -106,9 +105,6 @@ function slowestWords(activity) {
   const slowest = activity?.slowest;
   return slowest ? joinNonEmpty(`slowest: ${safeText(slowest.tool, 60)} ${formatSpan(slowest.took_s)}`) : "";
 }
-
-/** @param {ActivityView | null} activity */
-const slowestPath = (activity) => (activity?.slowest ? callPath(activity.slowest.id) : "/history");
 
 /** @param {number | null | undefined} value */
 const seconds = (value) => (value == null ? "" : formatSpan(value));
