@@ -146,3 +146,26 @@ def test_a_cancel_can_be_undone_and_a_call_is_run_again(asking: Console, page: P
     newest = asking.api.get("/api/calls?tool=step&limit=1").body["calls"][0]
     assert newest["id"] != call
     assert asking.api.ended(newest["id"])["rerun_of"] == call
+
+
+def test_a_call_is_approved_by_keyboard_alone_from_the_list(asking: Console, plain: Chromium) -> None:
+    """V1, A2: j leads to the call, y runs it and no other; n leads to the words, Escape back to the list."""
+    page = asking.open("/live")
+    first, second = asking.api.start("erase", path="/a"), asking.api.start("erase", path="/b")
+    rows = "[...document.querySelectorAll('.live-row[data-state=waiting]')]"
+    page.until(f"{rows}.length === 2")
+    chosen = "document.activeElement.closest('.live-row')?.querySelector('a.name')?.pathname"
+    while page.evaluate(chosen) != f"/calls/{second}":
+        page.call("Input.dispatchKeyEvent", type="keyDown", key="j", text="j")
+        page.call("Input.dispatchKeyEvent", type="keyUp", key="j")
+    run = "document.activeElement.closest('.live-row').querySelector('[data-act=run]')"
+    page.until(f"{run} && {run}.ariaDisabled !== 'true'")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="n", text="n")
+    page.until(f"{PANEL} && document.activeElement.localName === 'textarea'")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", windowsVirtualKeyCode=27)
+    page.until(f"{PANEL} === null && {chosen} === '/calls/{second}'")
+    page.until(f"{run}.ariaDisabled !== 'true'")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="y", text="y")
+    assert asking.api.ended(second)["outcome"] == "ok"
+    assert asking.api.call(first)["state"] == "queued"
+    assert page.evaluate("odd") == []

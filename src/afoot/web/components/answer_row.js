@@ -3,7 +3,7 @@
 import { each, h } from "../lib/dom.js";
 import { safeText } from "../lib/format.js";
 import { isAnswerable, questionKey, questionOfCall } from "../lib/open_questions.js";
-import { guardedButton } from "./controls.js";
+import { guardedButton, openButton } from "./controls.js";
 import { floatingPanel } from "./floating_panel.js";
 import { fillForm } from "./question/fill.js";
 import { refuseForm, refuseWord } from "./question/refuse.js";
@@ -50,16 +50,11 @@ function primaryButton(question, name) {
  * @param {(close: () => void) => Element} make
  */
 function opener(act, word, label, question, make) {
-  const open = floatingPanel(label, make);
-  const keys = act === "refuse" ? "n" : "e";
-  const about = {
-    type: "button",
+  return openButton(word, floatingPanel(label, make), {
     class: act === "fill" ? "small main" : "small",
     "data-act": act,
     "aria-label": label,
     "aria-haspopup": "dialog",
-    "aria-keyshortcuts": keys,
-    onclick: (/** @type {MouseEvent} */ { currentTarget }) => open(/** @type {HTMLElement} */ (currentTarget)),
-  };
-  return h("button", about, word);
+    "aria-keyshortcuts": act === "refuse" ? "n" : "e",
+  });
 }

@@ -11,6 +11,9 @@ import { isStillNow, watchStillness } from "./stillness.js";
 
 const COPIED_MS = 2_000;
 
+/** The attribute of a button that asks the gateway for something: off while it cannot be reached. */
+const isOffline = () => (online() ? null : "true");
+
 /**
  * A button for an action, which runs once at a time; an error is shown beside it.
  * @param {Child} label
@@ -58,10 +61,21 @@ export function submitForm(tag, work, ...children) {
   return h(tag, { onsubmit, novalidate: true, "aria-busy": busy }, ...children, wrong);
 }
 
+/**
+ * A button that opens something to ask the gateway for.
+ * @param {Child} label
+ * @param {(anchor: HTMLElement) => void} open
+ * @param {Props} [props]
+ * @param {...Child} more beside the label
+ */
+export function openButton(label, open, props, ...more) {
+  const onclick = (/** @type {MouseEvent} */ { currentTarget }) =>
+    online.peek() && open(/** @type {HTMLElement} */ (currentTarget));
+  return h("button", { type: "button", "aria-disabled": isOffline, ...props, onclick }, label, ...more);
+}
+
 /** The button that sends a form. @param {Child} label */
 export const submitButton = (label) => h("button.main", { "aria-disabled": isOffline }, label);
-
-const isOffline = () => (online() ? null : "true");
 
 /**
  * A row of buttons; some open a panel below, one at a time.

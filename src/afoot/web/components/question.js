@@ -7,7 +7,7 @@ import { keyHint } from "../lib/keys.js";
 import { callPath } from "../lib/router.js";
 import { now } from "../lib/time.js";
 import { frozenRing } from "./clocks.js";
-import { actionButton } from "./controls.js";
+import { actionButton, openButton } from "./controls.js";
 import { floatingPanel } from "./floating_panel.js";
 import { approvalBody } from "./question/approval.js";
 import { earlierAnswers } from "./question/earlier.js";
@@ -62,9 +62,7 @@ function questionHead({ tool, server, caller, call, source, to, expires }, place
 /** @param {QuestionView} question @param {import("./question/send.js").Send} send @param {() => boolean} isSelected @param {(() => void) | undefined} elsewhere */
 function refuseButton(question, send, isSelected, elsewhere) {
   const word = refuseWord(question);
-  const open = floatingPanel(`${word} ${safeText(question.tool, 100)}`, () => refuseForm(question, send));
-  const onclick = (/** @type {MouseEvent} */ { currentTarget }) =>
-    elsewhere ? elsewhere() : open(/** @type {HTMLElement} */ (currentTarget));
-  const about = { type: "button", "data-act": "refuse", "aria-keyshortcuts": "n", onclick };
-  return h("button", about, `${word}…`, keyHint("n", isSelected));
+  const panel = floatingPanel(`${word} ${safeText(question.tool, 100)}`, () => refuseForm(question, send));
+  const about = { "data-act": "refuse", "aria-keyshortcuts": "n" };
+  return openButton(`${word}…`, elsewhere ?? panel, about, keyHint("n", isSelected));
 }

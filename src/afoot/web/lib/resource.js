@@ -3,6 +3,7 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
+import { online } from "./event_feed.js";
 import { safeText } from "./format.js";
 import { effect, onCleanup, signal } from "./signal.js";
 import { store } from "./store.js";
@@ -36,7 +37,8 @@ export function resource(path, { everyS = 0, first = null } = {}) {
     fetchedAt = now.peek();
     void refetch();
   });
-  return { value, problem, refetch };
+  // While the gateway cannot be reached, one line under the top bar says so, and what is shown stays.
+  return { value, problem: () => (online() ? problem() : ""), refetch };
 }
 
 /**

@@ -6,7 +6,7 @@ import { keyHint } from "../../lib/keys.js";
 import { signal } from "../../lib/signal.js";
 import { diffWords } from "../../lib/text_diff.js";
 import { jsonTree } from "../content.js";
-import { actionButton, guardedButton } from "../controls.js";
+import { actionButton, guardedButton, openButton } from "../controls.js";
 import { floatingPanel } from "../floating_panel.js";
 import { icon } from "../icon.js";
 import { alwaysForm } from "./always.js";
@@ -88,8 +88,7 @@ const tooLong = (changed) =>
 /** @param {QuestionView} question @param {Send} send */
 function alwaysButton(question, send) {
   const open = floatingPanel("Always allow", () => alwaysForm(question, send));
-  const onclick = (/** @type {MouseEvent} */ { currentTarget }) => open(/** @type {HTMLElement} */ (currentTarget));
-  return h("button.quiet", { type: "button", "aria-haspopup": "dialog", onclick }, "Always allow…");
+  return openButton("Always allow…", open, { class: "quiet", "aria-haspopup": "dialog" });
 }
 
 /** @param {Signal<boolean>} isJson @param {Json} given */

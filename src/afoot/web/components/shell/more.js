@@ -2,7 +2,7 @@
 
 import { logOut } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
-import { VIEWS } from "../../lib/views.js";
+import { VIEWS } from "./views.js";
 import { actionButton, copyButton } from "../controls.js";
 import { floatingPanel } from "../floating_panel.js";
 import { icon } from "../icon.js";
@@ -13,7 +13,7 @@ const IN_THE_BAR = 4;
 /** A function that opens the list at an element. @param {() => void} openKeys */
 export function moreViews(openKeys) {
   return floatingPanel("More", (close) => {
-    const link = (/** @type {import("../../lib/views.js").ViewLink} */ { view, title, icon: mark }) =>
+    const link = (/** @type {import("./views.js").ViewLink} */ { view, title, icon: mark }) =>
       h("li", h("a", { href: `/${view}`, onclick: close }, icon(mark), title));
     const keys = () => {
       close();

@@ -3,15 +3,15 @@
 import { get } from "../../lib/api.js";
 import { each, h } from "../../lib/dom.js";
 import { joinNonEmpty, safeText } from "../../lib/format.js";
-import { rankMatches } from "../../lib/fuzzy.js";
+import { rankMatches } from "./fuzzy.js";
 import { registerKeys } from "../../lib/keys.js";
 import { attempt } from "../../lib/resource.js";
 import { callPath, navigate, toolPath } from "../../lib/router.js";
 import { computed, signal } from "../../lib/signal.js";
 import { stateOf, STATE_WORDS, OUTCOME_WORDS } from "../../lib/state.js";
 import { store } from "../../lib/store.js";
-import { chooseTheme } from "../../lib/theme.js";
-import { VIEWS } from "../../lib/views.js";
+import { chooseTheme } from "./theme.js";
+import { VIEWS } from "./views.js";
 import { icon } from "../icon.js";
 import { stateIcon } from "../state_icon.js";
 

@@ -1,7 +1,7 @@
 // themeButton: a press goes from the system's theme to light, dark, and back.
 
 import { h } from "../../lib/dom.js";
-import { chooseTheme, nextTheme, theme } from "../../lib/theme.js";
+import { chooseTheme, nextTheme, theme } from "./theme.js";
 import { icon } from "../icon.js";
 
 export function themeButton() {

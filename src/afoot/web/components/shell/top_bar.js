@@ -5,7 +5,7 @@ import { h, svg } from "../../lib/dom.js";
 import { route } from "../../lib/router.js";
 import { computed } from "../../lib/signal.js";
 import { store } from "../../lib/store.js";
-import { VIEWS, viewOf } from "../../lib/views.js";
+import { VIEWS, viewOf } from "./views.js";
 import { icon } from "../icon.js";
 import { addressButton } from "./address.js";
 import { themeButton } from "./theme_switch.js";
@@ -64,7 +64,7 @@ export function bottomBar({ more }) {
   );
 }
 
-/** @param {import("../../lib/views.js").ViewLink} link @param {boolean} [hasIcon] */
+/** @param {import("./views.js").ViewLink} link @param {boolean} [hasIcon] */
 function viewLink({ view, title, icon: mark }, hasIcon = false) {
   const count = view === "inbox" && h("span.badge", { shown: questionCount }, questionCount, h("span.sr", " open"));
   const about = { href: `/${view}`, "aria-current": () => here() === view && "page" };

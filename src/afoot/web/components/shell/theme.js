@@ -1,7 +1,7 @@
 // theme: light, dark, or that of the system. It is kept in this browser, and set on <html> before the page is drawn
 // (early_theme.js).
 
-import { effect, signal } from "./signal.js";
+import { effect, signal } from "../../lib/signal.js";
 
 /** @typedef {"system" | "light" | "dark"} Theme */
 

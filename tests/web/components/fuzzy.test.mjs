@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { rankMatches, rankOf } from "../../../src/afoot/web/lib/fuzzy.js";
+import { rankMatches, rankOf } from "../../../src/afoot/web/components/shell/fuzzy.js";
 
 const ranked = (query, ...texts) => rankMatches(query, texts, String);
 
