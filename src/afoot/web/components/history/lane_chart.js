@@ -74,6 +74,7 @@ export function laneChart(summary, { selected, select, live, now }) {
         colours,
       }),
     );
+    performance.clearMeasures(DRAWN); // one is enough, and the browser keeps them all
     performance.measure(DRAWN, { start: begun, end: performance.now() });
   };
   effect(() => void (width() && draw()));
