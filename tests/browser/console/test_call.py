@@ -40,8 +40,8 @@ def show(asking: Console, page: Page, call: str) -> None:
 def heading(title: str) -> str:
     """The part under this heading, as an expression."""
     return (
-        "[...document.querySelectorAll('main section')]"
-        f".find((one) => one.querySelector('h2')?.innerText.startsWith({title!r}))"
+        "[...document.querySelectorAll('main section h2')]"
+        f".find((one) => one.innerText.startsWith({title!r}))?.closest('section')"
     )
 
 

@@ -32,6 +32,11 @@ test("V5: a live call runs up to now", () => {
 test("V5: a call that ended in the instant of its start has a mark", () => {
   const [row] = treeRows(story([call("a", { opened: 1, finished: 1 })], plain("a", 1, 1, 1)), 99);
   assert.deepEqual(marks(row), [["running", 1, 1]]);
+  const [later] = treeRows(story([call("a", { opened: 1, finished: 3 })], plain("a", 1, 3, 3)), 99);
+  assert.deepEqual(marks(later), [
+    ["queued", 1, 3],
+    ["running", 3, 3],
+  ]);
 });
 
 test("V5: while a person is asked, before or after the start, nothing else is drawn", () => {

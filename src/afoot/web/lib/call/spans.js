@@ -18,6 +18,7 @@ import { stateOf } from "../state.js";
 /** @typedef {{idle_s: number | null, ceiling_s: number, answer_s: number, patient?: boolean}} CallLimits */
 /** @typedef {{facts: Fact[], reports: Reading[]}} Told facts, and everything that was reported, in order */
 
+const IDLE_MARKS = ["queued", "asked", "below"];
 const SILENT_S = 10; // a silence that is longer is a mark of its own
 /** The limits that a fact leaves out because they are the usual ones. @type {CallLimits} */
 const USUAL_LIMITS = { idle_s: 30, ceiling_s: 300, answer_s: 600 };
@@ -190,7 +191,8 @@ function callRow(call, told, tools, now, rails) {
   const phases = phasesOf(call, told, askedWords, now);
   const limits = told.facts.find(({ type }) => type === "opened")?.limits;
   const until = finished ?? Math.max(now, opened);
-  const attempts = phases.reduce((most, { attempt }) => Math.max(most, attempt), call.attempt ?? 0);
+  const started = told.facts.findLast(({ type }) => type === "started");
+  const attempts = Math.max(call.attempt ?? 0, started ? (started.attempt ?? 1) : 0);
   return {
     ...{ id, tool, outcome, rails, attempts, phases, until },
     depth: rails.length,
@@ -208,9 +210,13 @@ function callRow(call, told, tools, now, rails) {
 /** @param {Row} row @returns {Mark[]} */
 function marksOf(row) {
   const below = mergeOverlaps(row.below.map(({ from, until }) => ({ from, until })));
-  const marks = row.phases.flatMap((phase) => (phase.kind === "running" ? runningMarks(row, phase, below) : [phase]));
-  const instant = { kind: /** @type {const} */ ("running"), from: row.from, until: row.until, words: "" };
-  return mergeLost(marks.length ? marks : [instant]);
+  /** @type {Mark[]} */ const marks = row.phases.flatMap((phase) =>
+    phase.kind === "running" ? runningMarks(row, phase, below) : [phase],
+  );
+  // A call that ended in the instant of its start ran all the same.
+  if (!marks.length || (row.attempts > 0 && marks.every(({ kind }) => IDLE_MARKS.includes(kind))))
+    marks.push({ kind: "running", from: marks.at(-1)?.until ?? row.from, until: row.until, words: "" });
+  return mergeLost(marks);
 }
 
 /**
