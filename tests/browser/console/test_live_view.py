@@ -282,6 +282,7 @@ def test_the_chosen_call_stands_beside_the_list_on_a_wide_window(console: Consol
     first = console.api.start("wait_for_index")
     second = console.api.start("wait_for_index")
     page.until(f"{at(first)}?.ariaSelected === 'true' && !!document.querySelector('.call-pane')")
+    page.until(f"!!{at(second)}")
     page.evaluate(f"{at(second)}.querySelector('a').click()")
     page.until(f"{at(second)}.ariaSelected === 'true' && {at(first)}.ariaSelected === 'false'")
     assert page.evaluate("location.pathname + location.search") == f"/live?call={second}"
