@@ -48,11 +48,8 @@ class Load:
 def test_every_accepted_call_ends_once_and_truthfully(redis: RedisServer, tmp_path: Path) -> None:
     """D1, D2, D3, U4: whatever dies, and whenever."""
     chance = random.Random(SEED)
-    gateways = [started(tmp_path, redis, number) for number in range(2)]
-    workers = [WorkerProcess(redis, "afoot", tmp_path / f"w{number}") for number in range(2)]
-    for one in workers:
-        one.wait_until_ready()
-    until(lambda: "worker" in servers_of(gateways[0]), "the functions of the workers")
+    gateways = list[Gateway]()
+    workers = list[WorkerProcess]()
     load = Load(tmp_path, chance)
     troubles: list[Callable[[], object]] = [
         lambda: revive(gateways[chance.randrange(2)]),
@@ -62,6 +59,12 @@ def test_every_accepted_call_ends_once_and_truthfully(redis: RedisServer, tmp_pa
     ]
     chance.shuffle(troubles)
     try:
+        for number in range(2):
+            gateways.append(started(tmp_path, redis, number))
+            workers.append(WorkerProcess(redis, "afoot", tmp_path / f"w{number}"))
+        for one in workers:
+            one.wait_until_ready()
+        until(lambda: "worker" in servers_of(gateways[0]), "the functions of the workers")
         end = time.monotonic() + LOAD_S
         while time.monotonic() < end or troubles:
             for _ in range(12):
@@ -72,8 +75,8 @@ def test_every_accepted_call_ends_once_and_truthfully(redis: RedisServer, tmp_pa
     finally:
         for worker in workers:
             worker.kill()
-        for one in gateways:
-            one.stop()
+        for gateway_left in gateways:
+            gateway_left.stop()
 
 
 def judge(load: Load, gateways: list[Gateway]) -> None:
