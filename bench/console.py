@@ -203,11 +203,7 @@ def scrolling(console: Console, frames: int) -> Iterator[Line]:
     console.api.post(f"/api/calls/{tree}/cancel", {})
     name = f"{calls:,} live rows"
     gaps = [gap for one in scrolled for gap in one["gaps"]]
-    yield Line(
-        f"{name}: longest gap between frames while scrolling",
-        max(gap for one in scrolled for gap in one["gaps"]),
-        100,
-    )
+    yield Line(f"{name}: longest gap between frames while scrolling", max(gaps), 100)
     yield Line(f"{name}: longest task while scrolling, on the processor", max(found[0].tasks("tdur")), 100)
     yield Line(f"{name}: frames with rows missing", sum(one["blank"] for one in scrolled), 0, "")
     yield Line(f"{name}: rows in the document", rows, ROWS, "")
