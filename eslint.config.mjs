@@ -83,7 +83,7 @@ export default [
   },
   // The modules of lib/ know nothing of components and views; components import no view. A folder is one level deep.
   importing("lib/*.js", "^(?!\\./([a-z_]+/)?[a-z_]+\\.js$)"),
-  importing("lib/*/*.js", "^(?!\\.{1,2}/[a-z_]+\\.js$)"),
+  importing("lib/*/*.js", "^(?!\\./[a-z_]+\\.js$|\\.\\./([a-z_]+/)?[a-z_]+\\.js$)"),
   importing("components/*.js", "^(?!\\./([a-z_]+/)?[a-z_]+\\.js$|\\.\\./lib/([a-z_]+/)?[a-z_]+\\.js$)"),
   importing(
     "components/*/*.js",

@@ -2,8 +2,8 @@
 // which calls the gateway's tools for it as the client that the calls are of.
 
 import { formatTime } from "./lib/format.js";
-import { openHost } from "./lib/host.js";
-import { hostedCalls } from "./lib/hosted.js";
+import { openHost } from "./lib/hosted/host.js";
+import { hostedCalls } from "./lib/hosted/hosted.js";
 import { signal } from "./lib/signal.js";
 import { preciseNow, setTimer, startClock, syncClock } from "./lib/time.js";
 import { hostedView, textOf } from "./views/hosted.js";

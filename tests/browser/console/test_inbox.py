@@ -17,7 +17,7 @@ SELECTED = "document.querySelector('.card[data-selected] [data-question]')?.data
 FIELD = "[...document.querySelectorAll('main label')].find((one) => one.innerText.startsWith({!r})).control"
 FOCUS = "document.activeElement?.innerText?.trim() ?? ''"
 # A question by itself, of a kind that no tool here asks.
-ALONE = """import("/console/components/question.js").then(({ wholeQuestion }) => {
+ALONE = """import("/console/components/question/question.js").then(({ wholeQuestion }) => {
   const whose = { tool: "t", server: "s", caller: "c", call: "x", id: "x.1", expires: 9e9 };
   const made = wholeQuestion({ ...whose, ...%s });
   const links = [...made.querySelectorAll("a")].map((one) => [one.href, one.rel]);
@@ -263,7 +263,8 @@ def test_an_answer_to_what_is_asked_no_more_shows_what_is_asked_now(asking: Cons
     asked = f"{{...{json.dumps(question)}, digest: '{'0' * 64}'}}"
     skip = "[...made.querySelectorAll('button')].find((one) => one.innerText === 'Skip').click()"
     refused = (
-        'import("/console/components/question.js").then(({ wholeQuestion }) => new Promise((done) => {'
+        'import("/console/components/question/question.js")'
+        ".then(({ wholeQuestion }) => new Promise((done) => {"
         "const onClosed = (error) => done([error.status, error.more.question.digest]);"
         f"const made = wholeQuestion({asked}, {{ onClosed }});"
         f"document.body.append(made); {skip}; }}))"

@@ -11,7 +11,8 @@ from tests.browser.page import Page
 
 # The buttons for a call, alone in a page, with the keys of a selected call.
 ROW = """(async (id) => {
-  const parts = ["answer_row", "cancel", "call_keys"].map((name) => import(`/console/components/${name}.js`));
+  const parts = ["question/answer_row", "cancel", "call/call_keys"].map(
+    (name) => import(`/console/components/${name}.js`));
   const [{ rowAnswer }, { cancelButton, rerunButton, undoCancel }, { registerCallKeys }] =
     await Promise.all(parts);
   const [{ store }, { scope }, { startKeys }] = await Promise.all(

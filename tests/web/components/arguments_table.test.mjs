@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { argumentRows, argumentsBefore } from "../../../src/afoot/web/components/question/arguments_table.js";
-import { argumentSummary, questionSummary } from "../../../src/afoot/web/lib/open_questions.js";
+import { argumentSummary, questionSummary } from "../../../src/afoot/web/lib/call/open_questions.js";
 
 const changed = (before) => ({ at: 1, definition: null, arguments: { before, after: "" } });
 

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 
-import { parse } from "../../../src/afoot/web/lib/exact_json.js";
+import { parse } from "../../../src/afoot/web/lib/text/exact_json.js";
 import { decodeBase64, parseSafeUrl, columnsOf } from "../../../src/afoot/web/components/content.js";
-import { shellCommand } from "../../../src/afoot/web/lib/shell_command.js";
-import { diffWords } from "../../../src/afoot/web/lib/text_diff.js";
+import { shellCommand } from "../../../src/afoot/web/lib/text/shell_command.js";
+import { diffWords } from "../../../src/afoot/web/lib/text/text_diff.js";
 
 test("V1: only an array of flat objects with equal keys is a table", () => {
   assert.deepEqual(

@@ -2,7 +2,7 @@
 // runs.
 
 import { each, h } from "../lib/dom.js";
-import { isContainer, isObject, isRedacted } from "../lib/exact_json.js";
+import { isContainer, isObject, isRedacted } from "../lib/text/exact_json.js";
 import { onCleanup, signal } from "../lib/signal.js";
 import { formatNumber, safeText } from "../lib/format.js";
 

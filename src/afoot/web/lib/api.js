@@ -1,6 +1,6 @@
 // The client of the gateway's API, with the only fetch of the console, and the login session of this browser.
 
-import { parse } from "./exact_json.js";
+import { parse } from "./text/exact_json.js";
 import { makeChallenge } from "./proof.js";
 import { signal } from "./signal.js";
 

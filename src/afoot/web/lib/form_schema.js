@@ -1,7 +1,7 @@
 // fieldOf, draftOf and valueOf: a JSON schema as form fields, the draft of a value, and the value and errors of a draft.
 // Pure.
 
-import { isObject, isRedacted, joinPath, parseNumber, parse } from "./exact_json.js";
+import { isObject, isRedacted, joinPath, parseNumber, parse } from "./text/exact_json.js";
 import { safeText } from "./format.js";
 
 /** The input of a field: text, checkboxes, drafts of fields, or drafts of items. @typedef {any} Draft */

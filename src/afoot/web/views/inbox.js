@@ -11,18 +11,18 @@ import {
   openQuestions,
   questionKey,
   questionSummary,
-} from "../lib/open_questions.js";
+} from "../lib/call/open_questions.js";
 import { resource } from "../lib/resource.js";
 import { callPath, navigate, route, withQuery } from "../lib/router.js";
 import { computed, effect, signal } from "../lib/signal.js";
 import { store } from "../lib/store.js";
 import { now } from "../lib/time.js";
-import { answerButtons } from "../components/answer_row.js";
-import { registerAnswerKeys } from "../components/call_keys.js";
+import { answerButtons } from "../components/question/answer_row.js";
+import { registerAnswerKeys } from "../components/call/call_keys.js";
 import { frozenRing } from "../components/clocks.js";
 import { emptyMessage } from "../components/empty.js";
-import { permissionButton } from "../components/notifications.js";
-import { wholeQuestion } from "../components/question.js";
+import { permissionButton } from "../components/shell/notifications.js";
+import { wholeQuestion } from "../components/question/question.js";
 import { answerKey, answerWord, focusRefusal, questionContext } from "../components/question/context.js";
 import { earlierAnswers } from "../components/question/earlier.js";
 import { stateIcon } from "../components/state_icon.js";

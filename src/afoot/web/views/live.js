@@ -1,7 +1,7 @@
 // The view of live calls: an overview, filters, the list with its clocks, and the chosen call beside it on a wide window.
 
-import { registerCallKeys } from "../components/call_keys.js";
-import { callPane } from "../components/call_pane.js";
+import { registerCallKeys } from "../components/call/call_keys.js";
+import { callPane } from "../components/call/call_pane.js";
 import { emptyState, loadingRows, noMatch } from "../components/empty.js";
 import { liveList } from "../components/live/live_list.js";
 import { liveModel } from "../components/live/model.js";

@@ -3,7 +3,7 @@
 import { histogram } from "../components/tool/histogram.js";
 import { callRows } from "../components/history/call_rows.js";
 import { approvalFacts } from "../components/tool/approval.js";
-import { runForm } from "../components/run_form.js";
+import { runForm } from "../components/form/run_form.js";
 import { collapsible, textBlock } from "../components/content.js";
 import { each, h } from "../lib/dom.js";
 import { formatCount, formatSpan, safeText } from "../lib/format.js";

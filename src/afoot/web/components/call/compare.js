@@ -12,7 +12,7 @@ import { computed } from "../../lib/signal.js";
 import { lengthOf, silenceOver } from "../../lib/call/silence.js";
 import { treeRows } from "../../lib/call/spans.js";
 import { stateOf } from "../../lib/state.js";
-import { diffWords } from "../../lib/text_diff.js";
+import { diffWords } from "../../lib/text/text_diff.js";
 import { preciseNow } from "../../lib/time.js";
 import { icon } from "../icon.js";
 import { waterfall } from "./waterfall.js";

@@ -9,7 +9,7 @@ import {
   limitsInWords,
 } from "../../lib/call/facts_in_words.js";
 import { formatSpan, joinNonEmpty, plural, safeText } from "../../lib/format.js";
-import { isContainer, isObject, isRedacted } from "../../lib/exact_json.js";
+import { isContainer, isObject, isRedacted } from "../../lib/text/exact_json.js";
 import { callPath, toolPath } from "../../lib/router.js";
 import { tick } from "../../lib/time.js";
 import { collapsible, jsonTree } from "../content.js";

@@ -2,7 +2,7 @@
 
 import { each, h } from "../../lib/dom.js";
 import { cellText, tableOf } from "../../lib/call/result_table.js";
-import { isContainer, parse } from "../../lib/exact_json.js";
+import { isContainer, parse } from "../../lib/text/exact_json.js";
 import { formatBytes, formatCount, joinNonEmpty, plural } from "../../lib/format.js";
 import { signal } from "../../lib/signal.js";
 import { contentBlocks, downloadLink, jsonTree } from "../content.js";

@@ -8,7 +8,7 @@ import { callPath } from "../../lib/router.js";
 import { computed, distinct } from "../../lib/signal.js";
 import { STATE_WORDS, stateOf } from "../../lib/state.js";
 import { tick } from "../../lib/time.js";
-import { rowAnswer } from "../answer_row.js";
+import { rowAnswer } from "../question/answer_row.js";
 import { cancelButton, rerunButton } from "../cancel.js";
 import { ceilingLine, silenceRing } from "../clocks.js";
 import { icon } from "../icon.js";

@@ -2,7 +2,7 @@
 
 import { each, h } from "../../lib/dom.js";
 import { formatElapsed, formatEstimate, formatSpan, joinNonEmpty, safeText, statusMessage } from "../../lib/format.js";
-import { questionOfCall, questionSummary } from "../../lib/open_questions.js";
+import { questionOfCall, questionSummary } from "../../lib/call/open_questions.js";
 import { undoCancel } from "../cancel.js";
 
 /** @typedef {import("./call_row.js").Shown} Shown */

@@ -12,7 +12,7 @@ import {
 } from "../../lib/format.js";
 import { store } from "../../lib/store.js";
 import { now } from "../../lib/time.js";
-import { sparkBars, sparkline } from "../sparkline.js";
+import { sparkBars, sparkline } from "./sparkline.js";
 
 const MINUTE_S = 60;
 

@@ -4,7 +4,7 @@ import { h } from "../../lib/dom.js";
 import { formatTime, plural, safeText } from "../../lib/format.js";
 import { keyHint } from "../../lib/keys.js";
 import { signal } from "../../lib/signal.js";
-import { diffWords } from "../../lib/text_diff.js";
+import { diffWords } from "../../lib/text/text_diff.js";
 import { jsonTree } from "../content.js";
 import { actionButton, guardedButton, openButton } from "../controls.js";
 import { floatingPanel } from "../floating_panel.js";

@@ -2,9 +2,9 @@
 // word, and nothing that is new is folded away.
 
 import { h } from "../../lib/dom.js";
-import { isContainer, isObject, isRedacted, parse } from "../../lib/exact_json.js";
+import { isContainer, isObject, isRedacted, parse } from "../../lib/text/exact_json.js";
 import { safeText } from "../../lib/format.js";
-import { diffWords } from "../../lib/text_diff.js";
+import { diffWords } from "../../lib/text/text_diff.js";
 import { collapsible, jsonTree } from "../content.js";
 
 /** One argument, now and before; undefined: it was not given. @typedef {{name: string, now: Json, before: Json, isChanged: boolean}} Row */

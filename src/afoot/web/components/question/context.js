@@ -2,7 +2,7 @@
 
 import { each, h } from "../../lib/dom.js";
 import { formatClock, formatElapsed, formatSpan, formatTime, safeText } from "../../lib/format.js";
-import { argumentSummary } from "../../lib/open_questions.js";
+import { argumentSummary } from "../../lib/call/open_questions.js";
 import { frozenRing } from "../clocks.js";
 import { stateIcon } from "../state_icon.js";
 import { refuseForm } from "./refuse.js";

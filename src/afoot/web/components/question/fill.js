@@ -4,7 +4,7 @@ import { h } from "../../lib/dom.js";
 import { safeText } from "../../lib/format.js";
 import { actionButton, submitButton, submitForm } from "../controls.js";
 import { externalLink, jsonTree } from "../content.js";
-import { schemaForm } from "../form.js";
+import { schemaForm } from "../form/form.js";
 
 /** @typedef {import("./send.js").Send} Send */
 

@@ -1,6 +1,6 @@
 // sender: sends answers to one question, and tells its owner if the question is closed.
 
-import { answerQuestion } from "../../lib/open_questions.js";
+import { answerQuestion } from "../../lib/call/open_questions.js";
 
 /** Throws an error that a person can do something about. @typedef {(body: object) => Promise<void>} Send */
 /** A send function, and what becomes of the question. @typedef {{onClosed?: (error: any) => void, onDone?: () => void}} Outcomes */

@@ -7,7 +7,7 @@ import { attempt, busyAction } from "../../lib/resource.js";
 import { signal } from "../../lib/signal.js";
 import { setTimer } from "../../lib/time.js";
 import { icon } from "../icon.js";
-import { tell } from "../notice.js";
+import { tell } from "./notice.js";
 
 const COPIED_MS = 2_000;
 

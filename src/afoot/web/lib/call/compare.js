@@ -1,6 +1,6 @@
 // compareMembers: two objects member by member, such as the arguments of two runs. Pure.
 
-import { isObject } from "../exact_json.js";
+import { isObject } from "../text/exact_json.js";
 
 /** A member of one or both: its JSON text, or null where it is not there. @typedef {{key: string, now: string | null, before: string | null, isSame: boolean}} Member */
 

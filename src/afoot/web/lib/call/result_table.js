@@ -1,6 +1,6 @@
 // tableOf: the rows of a result that reads best as a table. Pure.
 
-import { isContainer, isObject } from "../exact_json.js";
+import { isContainer, isObject } from "../text/exact_json.js";
 
 /** @typedef {{columns: {key: string, isNumber: boolean}[], rows: Record<string, Json>[], more: Record<string, Json>}} Table `more`: the members beside the rows */
 

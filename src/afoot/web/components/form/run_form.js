@@ -1,12 +1,12 @@
 // runForm: a form that starts a call of a tool, or runs an earlier call again.
 
-import { post } from "../lib/api.js";
-import { submitButton, submitForm } from "./controls.js";
-import { h } from "../lib/dom.js";
+import { post } from "../../lib/api.js";
+import { submitButton, submitForm } from "../controls.js";
+import { h } from "../../lib/dom.js";
 import { schemaForm } from "./form.js";
-import { attempt } from "../lib/resource.js";
-import { callPath, navigate } from "../lib/router.js";
-import { signal } from "../lib/signal.js";
+import { attempt } from "../../lib/resource.js";
+import { callPath, navigate } from "../../lib/router.js";
+import { signal } from "../../lib/signal.js";
 
 /** The form is sent to `to` with `body` and the arguments; a `warning` must be confirmed. @typedef {{to: string, body?: object, title: string, label: string, hint?: string, warning?: string | false}} RunOptions */
 

@@ -1,9 +1,9 @@
 // tell: says in a corner what went wrong with something that has no place of its own, such as a key.
 
-import { h } from "../lib/dom.js";
-import { safeText } from "../lib/format.js";
-import { signal } from "../lib/signal.js";
-import { setTimer } from "../lib/time.js";
+import { h } from "../../lib/dom.js";
+import { safeText } from "../../lib/format.js";
+import { signal } from "../../lib/signal.js";
+import { setTimer } from "../../lib/time.js";
 
 const SHOWN_MS = 6_000;
 

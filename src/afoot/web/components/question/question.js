@@ -1,19 +1,19 @@
 // wholeQuestion: one open question with everything a person must know to answer it, and its buttons in one order:
 // the secondary ones left, the primary one right.
 
-import { h } from "../lib/dom.js";
-import { formatElapsed, safeText } from "../lib/format.js";
-import { keyHint } from "../lib/keys.js";
-import { callPath } from "../lib/router.js";
-import { now } from "../lib/time.js";
-import { frozenRing } from "./clocks.js";
-import { actionButton, openButton } from "./controls.js";
-import { floatingPanel } from "./floating_panel.js";
-import { approvalBody } from "./question/approval.js";
-import { earlierAnswers } from "./question/earlier.js";
-import { fillForm } from "./question/fill.js";
-import { refuseForm, refuseWord } from "./question/refuse.js";
-import { sender } from "./question/send.js";
+import { h } from "../../lib/dom.js";
+import { formatElapsed, safeText } from "../../lib/format.js";
+import { keyHint } from "../../lib/keys.js";
+import { callPath } from "../../lib/router.js";
+import { now } from "../../lib/time.js";
+import { frozenRing } from "../clocks.js";
+import { actionButton, openButton } from "../controls.js";
+import { floatingPanel } from "../floating_panel.js";
+import { approvalBody } from "./approval.js";
+import { earlierAnswers } from "./earlier.js";
+import { fillForm } from "./fill.js";
+import { refuseForm, refuseWord } from "./refuse.js";
+import { sender } from "./send.js";
 
 const MAX_TITLE_CHARS = 120; // a longer message of a tool is a paragraph
 /** @type {Record<string, string>} */
@@ -21,8 +21,8 @@ const KIND_TITLES = { form: "A question", url: "A page to visit" };
 
 /**
  * `place`: as "1 of 3"; `refuse`: opens the rejection elsewhere; `earlier`: answers about the same tool.
- * @typedef {import("./question/send.js").Outcomes & {place?: () => string, isSelected?: () => boolean,
- *   refuse?: () => void, earlier?: import("./question/earlier.js").Earlier}} Options
+ * @typedef {import("./send.js").Outcomes & {place?: () => string, isSelected?: () => boolean,
+ *   refuse?: () => void, earlier?: import("./earlier.js").Earlier}} Options
  */
 
 /** @param {QuestionView} question @param {Options} [options] */
@@ -59,7 +59,7 @@ function questionHead({ tool, server, caller, call, source, to, expires }, place
   );
 }
 
-/** @param {QuestionView} question @param {import("./question/send.js").Send} send @param {() => boolean} isSelected @param {(() => void) | undefined} elsewhere */
+/** @param {QuestionView} question @param {import("./send.js").Send} send @param {() => boolean} isSelected @param {(() => void) | undefined} elsewhere */
 function refuseButton(question, send, isSelected, elsewhere) {
   const word = refuseWord(question);
   const panel = floatingPanel(`${word} ${safeText(question.tool, 100)}`, () => refuseForm(question, send));

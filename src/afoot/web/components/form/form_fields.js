@@ -1,10 +1,10 @@
 // fieldElement: one field of a form with its label, hint, control and error. A field that holds others draws them, too.
 
-import { h } from "../lib/dom.js";
-import { isRedacted } from "../lib/exact_json.js";
-import { draftOf, isLocalTime, valueOf } from "../lib/form_schema.js";
-import { signal } from "../lib/signal.js";
-import { icon } from "./icon.js";
+import { h } from "../../lib/dom.js";
+import { isRedacted } from "../../lib/text/exact_json.js";
+import { draftOf, isLocalTime, valueOf } from "../../lib/form_schema.js";
+import { signal } from "../../lib/signal.js";
+import { icon } from "../icon.js";
 
 /** `shown`: the paths of the visible fields, with their titles. */
 /** @typedef {{errors: Signal<FieldError[]>, shown: Map<string, string>, save: () => void}} Form */

@@ -1,11 +1,11 @@
 // V1: one polite live region: what waits, what failed and what finished of calls that were opened, at most one in 5 s.
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
-import { parseRoute, route } from "../../../src/afoot/web/lib/router.js";
+import { parseRoute, route } from "../../../../src/afoot/web/lib/router.js";
 
 mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000_000 });
-const { announceEvents: speak } = await import("../../../src/afoot/web/components/notifications.js");
-const { Store, store } = await import("../../../src/afoot/web/lib/store.js");
+const { announceEvents: speak } = await import("../../../../src/afoot/web/components/shell/notifications.js");
+const { Store, store } = await import("../../../../src/afoot/web/lib/store.js");
 
 globalThis.document = { hidden: true };
 const told = [];

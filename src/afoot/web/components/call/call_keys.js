@@ -1,13 +1,13 @@
 // registerCallKeys: the keys of the selected call, for every view that has one: y n e to answer, x u to cancel and to
 // undo, r to run again.
 
-import { online } from "../lib/event_feed.js";
-import { registerKeys } from "../lib/keys.js";
-import { questionKey, questionOfCall } from "../lib/open_questions.js";
-import { attempt } from "../lib/resource.js";
-import { computed, effect } from "../lib/signal.js";
-import { canCancel, canUndo, cancelSoon, runAgain, withdrawCancel } from "./cancel.js";
-import { tell } from "./notice.js";
+import { online } from "../../lib/event_feed.js";
+import { registerKeys } from "../../lib/keys.js";
+import { questionKey, questionOfCall } from "../../lib/call/open_questions.js";
+import { attempt } from "../../lib/resource.js";
+import { computed, effect } from "../../lib/signal.js";
+import { canCancel, canUndo, cancelSoon, runAgain, withdrawCancel } from "../cancel.js";
+import { tell } from "../shell/notice.js";
 
 const APPEARED_MS = 500; // a question must have been there for so long before a key answers it
 

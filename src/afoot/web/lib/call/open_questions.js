@@ -1,11 +1,11 @@
 // openQuestions: the open questions in full, as a person must see them before an answer. One list serves all views.
 
-import { post } from "./api.js";
-import { isContainer, isRedacted } from "./exact_json.js";
-import { joinNonEmpty, plural, safeText } from "./format.js";
-import { attempt, resource } from "./resource.js";
-import { computed, scope, signal } from "./signal.js";
-import { store } from "./store.js";
+import { post } from "../api.js";
+import { isContainer, isRedacted } from "../text/exact_json.js";
+import { joinNonEmpty, plural, safeText } from "../format.js";
+import { attempt, resource } from "../resource.js";
+import { computed, scope, signal } from "../signal.js";
+import { store } from "../store.js";
 
 const MAX_VALUE_CHARS = 80; // of one argument in a summary
 

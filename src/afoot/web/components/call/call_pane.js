@@ -1,8 +1,8 @@
 // callPane: a call beside the list it was chosen in: its progress, its two clocks, its timeline, the end of its story and
 // its arguments. The page of the call has everything.
 
-import { each, h } from "../lib/dom.js";
-import { approvalInWords, limitsInWords, stateInWords } from "../lib/call/facts_in_words.js";
+import { each, h } from "../../lib/dom.js";
+import { approvalInWords, limitsInWords, stateInWords } from "../../lib/call/facts_in_words.js";
 import {
   formatEstimate,
   formatPercent,
@@ -11,22 +11,22 @@ import {
   progressFraction,
   safeText,
   statusMessage,
-} from "../lib/format.js";
-import { errorMessage } from "../lib/resource.js";
-import { callPath } from "../lib/router.js";
-import { rowAnswer } from "./answer_row.js";
-import { callActions } from "./call/actions.js";
-import { callModel } from "./call/call_model.js";
-import { callClocks } from "./call/clocks.js";
-import { callArguments } from "./call/facts.js";
-import { storyExcerpt } from "./call/story.js";
-import { copyButton } from "./controls.js";
-import { icon } from "./icon.js";
-import { progressBar } from "./progress_bar.js";
-import { stateIcon } from "./state_icon.js";
-import { waterfall } from "./call/waterfall.js";
+} from "../../lib/format.js";
+import { errorMessage } from "../../lib/resource.js";
+import { callPath } from "../../lib/router.js";
+import { rowAnswer } from "../question/answer_row.js";
+import { callActions } from "./actions.js";
+import { callModel } from "./call_model.js";
+import { callClocks } from "./clocks.js";
+import { callArguments } from "./facts.js";
+import { storyExcerpt } from "./story.js";
+import { copyButton } from "../controls.js";
+import { icon } from "../icon.js";
+import { progressBar } from "../progress_bar.js";
+import { stateIcon } from "../state_icon.js";
+import { waterfall } from "./waterfall.js";
 
-/** @typedef {import("./call/call_model.js").CallModel} CallModel */
+/** @typedef {import("./call_model.js").CallModel} CallModel */
 
 const STORY_LINES = 6;
 const ROW_PX = 24;

@@ -1,13 +1,13 @@
 // rowAnswer: the two buttons of a waiting call in its row: Reject… and Run, or Decline… and Fill in. They open in place.
 
-import { each, h } from "../lib/dom.js";
-import { safeText } from "../lib/format.js";
-import { isAnswerable, questionKey, questionOfCall } from "../lib/open_questions.js";
-import { guardedButton, openButton } from "./controls.js";
-import { floatingPanel } from "./floating_panel.js";
-import { fillForm } from "./question/fill.js";
-import { refuseForm, refuseWord } from "./question/refuse.js";
-import { decision, sender } from "./question/send.js";
+import { each, h } from "../../lib/dom.js";
+import { safeText } from "../../lib/format.js";
+import { isAnswerable, questionKey, questionOfCall } from "../../lib/call/open_questions.js";
+import { guardedButton, openButton } from "../controls.js";
+import { floatingPanel } from "../floating_panel.js";
+import { fillForm } from "./fill.js";
+import { refuseForm, refuseWord } from "./refuse.js";
+import { decision, sender } from "./send.js";
 
 /**
  * The buttons for the first open question of a call. They are there as soon as all is known of it.

@@ -1,13 +1,13 @@
 // schemaForm: a form for a JSON schema. Drafts outlive a reload. A wrong entry is told at its field; all of them are named
 // at the top, and the first one gets the focus.
 
-import { h } from "../lib/dom.js";
-import { joinPath, redactedPaths } from "../lib/exact_json.js";
-import { draftOf, fieldOf, isFullyShown, valueOf } from "../lib/form_schema.js";
-import { safeText } from "../lib/format.js";
-import { signal } from "../lib/signal.js";
+import { h } from "../../lib/dom.js";
+import { joinPath, redactedPaths } from "../../lib/text/exact_json.js";
+import { draftOf, fieldOf, isFullyShown, valueOf } from "../../lib/form_schema.js";
+import { safeText } from "../../lib/format.js";
+import { signal } from "../../lib/signal.js";
 import { button, fieldElement, focusField, objectFields } from "./form_fields.js";
-import { icon } from "./icon.js";
+import { icon } from "../icon.js";
 
 /** @typedef {import("./form_fields.js").Form} Form */
 /** @typedef {import("./form_fields.js").Binding} Binding */

@@ -1,13 +1,13 @@
 // Notifications of the system while no tab is visible, and announcements for screen readers.
 
-import { h } from "../lib/dom.js";
-import { isLeading } from "../lib/event_feed.js";
-import { safeText } from "../lib/format.js";
-import { navigate, route } from "../lib/router.js";
-import { effect, signal } from "../lib/signal.js";
-import { store } from "../lib/store.js";
-import { setTimer, preciseNow } from "../lib/time.js";
-import { icon } from "./icon.js";
+import { h } from "../../lib/dom.js";
+import { isLeading } from "../../lib/event_feed.js";
+import { safeText } from "../../lib/format.js";
+import { navigate, route } from "../../lib/router.js";
+import { effect, signal } from "../../lib/signal.js";
+import { store } from "../../lib/store.js";
+import { setTimer, preciseNow } from "../../lib/time.js";
+import { icon } from "../icon.js";
 
 const ANNOUNCE_PAUSE_S = 5; // between two announcements
 const VISIBLE_LOCK = "afoot.seen"; // a shared lock of all visible tabs

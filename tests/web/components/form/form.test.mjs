@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { parse } from "../../../src/afoot/web/lib/exact_json.js";
-import { draftOf, fieldOf, isFullyShown, valueOf } from "../../../src/afoot/web/lib/form_schema.js";
+import { parse } from "../../../../src/afoot/web/lib/text/exact_json.js";
+import { draftOf, fieldOf, isFullyShown, valueOf } from "../../../../src/afoot/web/lib/form_schema.js";
 
 const object = (properties, required = []) => ({ type: "object", properties, required });
 

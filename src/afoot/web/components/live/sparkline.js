@@ -1,6 +1,6 @@
 // sparkline and sparkBars: small drawings of figures over time, beside the figure of now. Words beside them say the same.
 
-import { svg } from "../lib/dom.js";
+import { svg } from "../../lib/dom.js";
 
 const WIDTH = 88;
 const HEIGHT = 24;
