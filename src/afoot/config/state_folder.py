@@ -84,6 +84,21 @@ def restore_modes() -> list[Path]:
     return changed
 
 
+def refuse_folder_of_others() -> None:
+    """Raise CallerError if another user owns the state folder: they could replace every secret in it.
+
+    Root is trusted, and root itself may use any folder, as processes in containers do.
+    """
+    folder = home()
+    with suppress(OSError):  # a folder that cannot be looked at is explained where it is used
+        owner = folder.stat().st_uid
+        if owner not in (0, os.geteuid()) and os.geteuid() != 0:
+            raise CallerError(
+                f"state folder {folder}: it belongs to another user (uid {owner}), who could replace the keys"
+                " and tokens in it; set AFOOT_HOME to a folder of your own"
+            )
+
+
 def _is_exposed(file: Path) -> bool:
     try:
         found = file.lstat()
@@ -230,6 +245,7 @@ def _key(name: str, fix: str) -> bytes:
 
 
 def _secret(name: str, size: int) -> str:
+    refuse_folder_of_others()
     file = home() / name
     try:
         found = file.read_text().strip()

@@ -1,10 +1,14 @@
 """The files and the memory of a gateway: other users read neither, and a broken file is explained."""
 
+import os
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.attack.user.other_uid import NOBODY
 from tests.e2e.gateway import Gateway, serving
 
 
@@ -42,3 +46,29 @@ def test_a_broken_secret_is_one_line_at_the_start(tmp_path: Path, name: str, con
     )  # fmt: skip
     assert done.returncode != 0 and "Traceback" not in done.stderr
     assert f"home/{name}" in done.stderr.strip().splitlines()[-1] and "move it away" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.parametrize(
+    ("owner", "says"), [(NOBODY - 1, "belongs to another user"), (NOBODY, "made"), (0, "cannot")]
+)
+def test_a_state_folder_of_another_user_is_not_used(owner: int, says: str) -> None:
+    """S6: who made it first could replace every key and token in it."""
+    use = (
+        "import os; from afoot.config import state_folder; from afoot.errors import CallerError\n"
+        f"os.setuid({NOBODY})\n"
+        "try:\n    state_folder.operator_token(); print('made')\n"
+        "except CallerError as error:\n    print(error)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:  # not below pytest's, which only root may enter
+        Path(folder).chmod(0o755)
+        home = Path(folder, "state")
+        home.mkdir()
+        home.chmod(0o755 if owner in (0, NOBODY) else 0o777)
+        os.chown(home, owner, owner)
+        done = subprocess.run(
+            [sys.executable, "-c", use],
+            env={**os.environ, "AFOOT_HOME": str(home)},
+            capture_output=True, timeout=60, check=True, text=True,
+        )  # fmt: skip
+        assert says in done.stdout and (says == "made") == (home / "token").exists()

@@ -1,5 +1,6 @@
 """Tools from modules and files."""
 
+import importlib
 import shutil
 import sys
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from afoot.errors import CallerError
+from afoot.errors import BadTool, CallerError
 from afoot.providers.functions.loading import load_file, tools_in
 from afoot.providers.functions.tool import FunctionProvider
 from tests.providers.fake_run import call, text_of
@@ -95,6 +96,41 @@ def test_a_file_may_have_one_app_also_an_imported_one(folder: Path) -> None:
     )
     loaded = load_file(folder / "tools.py")
     assert loaded.app is sys.modules["helper_of_this"].shared
+
+
+TWICE = """
+import afoot
+
+@afoot.tool
+def look(n: int) -> int:
+    return n
+
+{decorator}
+def look(n: int) -> str:
+    return "another"
+"""
+
+
+@pytest.mark.parametrize("decorator", ["@afoot.tool", "@afoot.tool(name='other')", "@afoot.prompt"])
+def test_a_tool_that_a_later_function_would_replace_is_said(folder: Path, decorator: str) -> None:
+    """C8: Python would drop the first one without a word. Both lines are named."""
+    (folder / "twice.py").write_text(TWICE.replace("{decorator}", decorator))
+    with pytest.raises(BadTool, match=r"twice\.py:\d+.*second time.*twice\.py:\d+"):
+        load_file(folder / "twice.py")
+
+
+def test_a_module_that_is_reloaded_defines_its_tools_again(folder: Path) -> None:
+    """C8: as a developer does in a shell."""
+    (folder / "helper_of_this.py").write_text(
+        "import afoot\n\n@afoot.tool\ndef look() -> int:\n    return 1\n"
+    )
+    sys.path.insert(0, str(folder))
+    module = importlib.import_module("helper_of_this")
+    (folder / "helper_of_this.py").write_text(
+        "import afoot\n\n\n@afoot.tool\ndef look() -> int:\n    return 22\n"
+    )
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+    assert tools_in(importlib.reload(module))[0]() == 22
 
 
 def test_a_file_that_is_not_there_is_said() -> None:

@@ -70,8 +70,36 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
 
 
 def _decorate(options: ToolOptions, function: Any) -> Any:
-    function.__afoot_tool__ = FunctionTool(function, options)
+    declared = FunctionTool(function, options)
+    refuse_second_definition(declared)
+    function.__afoot_tool__ = declared
     return function
+
+
+def refuse_second_definition(declared: "FunctionTool") -> None:
+    """Raise BadTool if a file gives a function the name of another tool, resource or prompt in it.
+
+    Python would keep the later one without a word. A cell of a notebook that runs again, and a module that is
+    reloaded, define their functions again on purpose; both are let through.
+    """
+    function = inspect.unwrap(declared.function)
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    name = getattr(function, "__qualname__", "")
+    is_inside = "." in name  # a method, or an inner function
+    if module is None or module.__name__ == "__main__" or is_inside:
+        return
+    there = vars(module).get(name)
+    offers = getattr(there, "__afoot_offers__", None)
+    found = [getattr(there, "__afoot_tool__", None)]
+    found += [offer.tool for offer in offers] if isinstance(offers, list) else []
+    earlier = next((one for one in found if isinstance(one, FunctionTool)), None)
+    if earlier is None or inspect.unwrap(earlier.function) is function:
+        return
+    if earlier.module_spec is declared.module_spec:  # `importlib.reload` makes another one
+        raise BadTool(
+            f"{titled(declared.name)} ({declared.location}): the function {name} is defined a second time;"
+            f" the first one, at {earlier.location}, would be lost. Give one of them another name"
+        )
 
 
 class FunctionTool:
@@ -92,6 +120,8 @@ class FunctionTool:
         self.app: App | None = None  # of the target that offers it; `loading` sets both
         self.home = ""  # the module of that target, if it has an app
         self.function = function
+        module = sys.modules.get(getattr(function, "__module__", None) or "")
+        self.module_spec = getattr(module, "__spec__", None)  # of the import that defined the function
         self.encoder = encoder
         self.options = options
         self.name = options.get("name") or getattr(function, "__name__", type(function).__name__)

@@ -15,7 +15,7 @@ from afoot.core.names import PROMPT_PREFIX, RESOURCE_PREFIX
 from afoot.core.uri_template import UriTemplate, unsafe_value
 from afoot.errors import BadTool, ToolError
 from afoot.providers.functions.options import ToolOptions, find_mistake
-from afoot.providers.functions.tool import TOOL_NAME, FunctionTool
+from afoot.providers.functions.tool import TOOL_NAME, FunctionTool, refuse_second_definition
 from afoot.providers.offers.contents import encode_contents, encode_messages
 from afoot.providers.offers.options import (
     PROMPT_CHECKS,
@@ -132,6 +132,7 @@ def is_tool(function: object) -> bool:
 
 
 def _attach(function: _F, offer: "FunctionResource | FunctionPrompt") -> _F:
+    refuse_second_definition(offer.tool)
     setattr(function, "__afoot_offers__", [*function_offers(function), offer])  # noqa: B010
     return function
 
