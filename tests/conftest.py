@@ -36,7 +36,7 @@ QUICK = (
 )
 # Files in these folders that start or kill processes all the same.
 PROCESSES = (
-    "progress/test_subprocesses.py",
+    "progress/test_programs.py",
     "store/test_lock.py",
     "store/test_purge.py",
     "serve/api/",

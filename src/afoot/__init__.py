@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from afoot.providers.functions.context import Caller, Context
     from afoot.providers.functions.dependencies import Depends
     from afoot.providers.functions.progress.downloads import download, track_bytes
-    from afoot.providers.functions.progress.subprocesses import run
+    from afoot.providers.functions.progress.programs import run
     from afoot.providers.functions.reporting import report
     from afoot.providers.functions.tool import tool
     from afoot.providers.offers.contents import Message
@@ -68,7 +68,7 @@ _WHERE = {
     "prompt": ("afoot.providers.offers.offer", "prompt"),
     "report": ("afoot.providers.functions.reporting", "report"),
     "resource": ("afoot.providers.offers.offer", "resource"),
-    "run": ("afoot.providers.functions.progress.subprocesses", "run"),
+    "run": ("afoot.providers.functions.progress.programs", "run"),
     "serve": ("afoot.serve", ""),  # the package, which is a `ServePackage`
     "serve_async": ("afoot.gateway.serving", "serve_async"),
     "tool": ("afoot.providers.functions.tool", "tool"),

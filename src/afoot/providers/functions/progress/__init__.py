@@ -1,1 +1,1 @@
-"""Progress of other libraries and programs: progress bars, subprocesses and downloads."""
+"""Progress of other libraries and programs: progress bars, child programs and downloads."""

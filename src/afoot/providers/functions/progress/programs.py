@@ -1,4 +1,4 @@
-"""`run`: runs a program and turns its lines into reports (P10): percentages, "3 of 7", redrawn bars."""
+"""`run` runs a program and turns its lines into reports (P10): percentages, "3 of 7", redrawn bars."""
 
 import os
 import pty
@@ -46,7 +46,7 @@ class ProgramResult(Struct, frozen=True):
     output: str
 
     def check(self) -> "ProgramResult":
-        """This result; raises ToolError if the exit code is not 0."""
+        """Return this result; raises ToolError if the exit code is not 0."""
         if self.code:
             last = self.output.strip().splitlines()[-5:]
             words = f"; its last words: {' | '.join(last)}" if last else ""
@@ -62,7 +62,7 @@ def run(
     env: Mapping[str, str] | None = None,
     tty: bool = False,
 ) -> Any:
-    """Run a program whose lines become reports; gives a `ProgramResult`. Awaited, or else blocking.
+    """Run a program, report its lines, and return a `ProgramResult`. Async tools await it; others block.
 
     `read` turns a line into progress, total and message, or into None to ignore it; the default knows
     percentages and "n of m". `tty` gives the program a terminal, as some show progress only there. When the

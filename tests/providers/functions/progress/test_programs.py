@@ -16,7 +16,7 @@ from zipfile import ZipFile
 import pytest
 
 from afoot.errors import ToolError
-from afoot.providers.functions.progress.subprocesses import ProgramResult, read_progress, run
+from afoot.providers.functions.progress.programs import ProgramResult, read_progress, run
 from afoot.providers.functions.tool import tool
 from tests.providers.fake_run import ScriptedRun, call, decoded, text_of
 from tests.providers.isolation.isolated_provider import happens
