@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from afoot.wire import app, handles
+from afoot.wire import app, handle_tools
 from afoot.wire.results import APP_PAGE_TYPE, APPS_EXTENSION, Capabilities
 
 
@@ -43,7 +43,7 @@ def test_a_tool_with_an_app_of_its_own_stays_as_it_is(meta: dict[str, Any]) -> N
 
 def test_the_tools_of_the_gateway_are_listed_once() -> None:
     """V7: also to a caller that had those for calls that run on already."""
-    for before in (list[Raw](), [*handles.TOOLS.values()]):
+    for before in (list[Raw](), [*handle_tools.TOOLS.values()]):
         names = [read(one)["name"] for one in app.with_app_tools([Raw(defined()), *before])]
         assert names == ["t", "afoot_wait", "afoot_calls", "afoot_cancel", "afoot_view", "afoot_answer"]
 

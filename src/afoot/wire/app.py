@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Raw, json
 
-from afoot.wire import handles
+from afoot.wire.handle_tools import CALLS, CANCEL, TOOLS, WAIT
 from afoot.wire.resources import JsonObject
 from afoot.wire.results import APP_PAGE_TYPE, APPS_EXTENSION, is_for_apps_alone
 
@@ -95,7 +95,7 @@ def with_app(definition: bytes) -> Raw:
 
 def with_app_tools(tools: Iterable[Raw]) -> list[Raw]:
     """The list of tools with those that the page calls, and with the tools for calls that run on."""
-    handle_tools = list(handles.TOOLS.values())
+    handle_tools = list(TOOLS.values())
     others = [one for one in tools if one not in handle_tools]
-    shown = [with_app(bytes(handles.TOOLS[name])) for name in (handles.WAIT, handles.CALLS)]
-    return [*others, *shown, handles.TOOLS[handles.CANCEL], *APP_TOOLS.values()]
+    shown = [with_app(bytes(TOOLS[name])) for name in (WAIT, CALLS)]
+    return [*others, *shown, TOOLS[CANCEL], *APP_TOOLS.values()]

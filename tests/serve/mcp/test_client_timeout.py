@@ -10,7 +10,7 @@ import pytest
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Report, Run
 from afoot.serve.callers import requests_of
-from afoot.serve.mcp import handles
+from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.era_2026 import MAX_ROUNDS
 from afoot.wire.results import CallBudget, Capabilities
 from tests.engine.fake_engine import form, text
@@ -63,7 +63,7 @@ async def test_the_nearest_word_on_a_callers_limit_counts(
 ) -> None:
     """H5: its own, then the settings by its name, then what is known of hosts, then the settings for all."""
     async with site_of(nap, settings=settings) as gateway:
-        assert handles.client_timeout(gateway, CallBudget(wait_s=wait_s), client) == limit_s
+        assert handle_tools.client_timeout(gateway, CallBudget(wait_s=wait_s), client) == limit_s
 
 
 @faked

@@ -41,15 +41,15 @@ from afoot.engine.questions import keep_answer, questions_open_at
 from afoot.errors import AfootError, CallerError, ToolError
 from afoot.serve.api.views import call_eta, eta_range, usual_gap_s
 from afoot.serve.callers import CallerRequests, requests_of
-from afoot.serve.mcp import handles, tasks
+from afoot.serve.mcp import handle_tools, tasks
 from afoot.serve.mcp.app.tools import is_app_tool, run_app_tool
 from afoot.serve.mcp.idempotency import abandoned_twin, call_of_key
 from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream, record_request
 from afoot.serve.shared import GatewayState
 from afoot.serve.unread_results import LARGE_RESULT_BYTES
-from afoot.wire import handles as wire_handles
 from afoot.wire import resources as wire_resources
 from afoot.wire import results
+from afoot.wire.handle_tools import NO_FIELDS, handle_result, text_result
 from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
 from afoot.wire.results import ErrorMeta, FrameMeta, ProgressMeta, ResultMeta, ToolCall
 
@@ -325,7 +325,7 @@ class CallRequest:
         request.round = state.round
         request._take_answers(state.asked, gateway.engine.clock.now() - state.at)
         await gateway.engine.wait_until_taken(live)
-        if handles.is_handle_tool(tool_call.name):
+        if handle_tools.is_handle_tool(tool_call.name):
             request.waits = request._called_by_handle = True
             return request
         request._choose_task(live.tool)
@@ -417,9 +417,7 @@ class CallRequest:
         info = self.gateway.info if self.era.modern else NOTHING
         now = self.gateway.engine.clock.now()
         live = self.live
-        return wire_handles.handle_result(
-            self.tool_call, live.call, now, live.heard, info, self._answer_place()
-        )
+        return handle_result(self.tool_call, live.call, now, live.heard, info, self._answer_place())
 
     def on_frames(self, mark: Callable[[int, int], None]) -> None:
         """Call `mark(count, seq)` whenever so many of the next frames tell of the facts up to `seq`."""
@@ -541,17 +539,17 @@ class CallRequest:
     async def _run_handle_tool(self) -> bool:
         """Run a tool of our own; True if the request is to follow a call now, else it is answered."""
         is_for_app = is_app_tool(self.gateway, self.tool_call)
-        run = run_app_tool if is_for_app else handles.run_handle_tool
+        run = run_app_tool if is_for_app else handle_tools.run_handle_tool
         try:
             outcome = await run(self.gateway, self.tool_call, self.caller)
         except ToolError as error:
             meta = ErrorMeta(error.category, error.code or error.category)
-            await self._answer_text(error.message, wire_handles.NO_FIELDS, meta)
+            await self._answer_text(error.message, NO_FIELDS, meta)
             return False
         if self.stopped:  # meanwhile, and nothing follows a cancel
             await self.stream.finish((), None)
             return False
-        if isinstance(outcome, handles.HandleText):
+        if isinstance(outcome, handle_tools.HandleText):
             await self._answer_text(outcome.text, outcome.fields, None)
             return False
         self._called_by_handle = False
@@ -566,13 +564,13 @@ class CallRequest:
     async def _answer_text(self, text: str, fields: Mapping[str, object], error: ErrorMeta | None) -> None:
         info = self.gateway.info if self.era.modern else NOTHING
         meta = ResultMeta(token=self.tool_call.token, error=error, server=info)
-        await self.stream.finish((), wire_handles.text_result(self.tool_call, text, meta, fields))
+        await self.stream.finish((), text_result(self.tool_call, text, meta, fields))
 
     def _outlive_first_moment(self) -> None:
         """Watch the caller, and mind the call's silence: it is not one of the many that end at once."""
         self._is_past_first_moment = True
         self.stream.watch(self.wakeup.wake)
-        share_s = 0.0 if self.as_task else handles.TIMEOUT_SHARE * self._client_timeout()
+        share_s = 0.0 if self.as_task else handle_tools.TIMEOUT_SHARE * self._client_timeout()
         if self.era.may_hand_over(self):
             self._due = min(self._due, self._begun + share_s)
         if self.may_become_task and self._after is None:
@@ -751,7 +749,7 @@ class CallRequest:
             self._form_since = now
         elif not is_open and since is not None:
             self._form_since = None
-            if handles.is_paused_by_forms(self.tool_call.client):
+            if handle_tools.is_paused_by_forms(self.tool_call.client):
                 self._due += now - since
             else:
                 self._due = max(self._due, now + AFTER_FORM_S)
@@ -798,7 +796,7 @@ class CallRequest:
         return answer_place(asked, self.gateway.engine.policy.console)
 
     def _client_timeout(self) -> float:
-        return handles.client_timeout(self.gateway, self.tool_call.budget, self.tool_call.client)
+        return handle_tools.client_timeout(self.gateway, self.tool_call.budget, self.tool_call.client)
 
     async def _leave(self) -> bool:
         """End without an answer: nobody is there any more, or the caller wants none."""
@@ -849,7 +847,7 @@ class CallRequest:
         which allows it where the schema was widened for a caller with a limit.
         """
         name = self.tool_call.name
-        if handles.is_handle_tool(name) or self._client_timeout() < inf:
+        if handle_tools.is_handle_tool(name) or self._client_timeout() < inf:
             return True
         tool = self.gateway.tool(name) or self.live.tool
         return b'"outputSchema"' not in bytes(tool.definition)
@@ -1028,4 +1026,4 @@ class CallRequest:
 
 def _is_own_tool(gateway: GatewayState, tool_call: ToolCall) -> bool:
     """Whether this is a tool of the gateway's own, for calls that run on or for our app."""
-    return handles.is_handle_tool(tool_call.name) or is_app_tool(gateway, tool_call)
+    return handle_tools.is_handle_tool(tool_call.name) or is_app_tool(gateway, tool_call)

@@ -16,7 +16,7 @@ from afoot.core.ports import CallOrigin
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall
 from afoot.engine.questions import ENGINE
-from afoot.serve.mcp import handles
+from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.app.offer import capabilities_for_client, list_tools, read_app
 from afoot.serve.mcp.asgi import HttpResponse
 from afoot.serve.mcp.call_request import CallRequest
@@ -419,7 +419,7 @@ class Era2025:
             return mcp_2025.result_response(request_id)
         if method == "tools/list":
             asked = mcp_2025.read_list(message)
-            limit_s = handles.client_timeout(self._gateway, asked.meta.budget, self.client)
+            limit_s = handle_tools.client_timeout(self._gateway, asked.meta.budget, self.client)
             found = tools_for_client(self._gateway, self.capabilities, origin)
             if self.version == mcp_2025.LATEST:
                 tools = tools_with_task_support(found)

@@ -17,7 +17,7 @@ from afoot.core.facts import Answered, Question
 from afoot.core.ports import CallOrigin, Tool
 from afoot.engine.followers import Wakeup
 from afoot.serve.access.guard import LOCAL_CALLER, STDIO_CALLER
-from afoot.serve.mcp import handles, tasks
+from afoot.serve.mcp import handle_tools, tasks
 from afoot.serve.mcp.app.offer import (
     capabilities_for_client,
     list_tools,
@@ -293,7 +293,7 @@ def tools_for_caller(
     """The tools for one caller: one that cannot wait also sees the handle tools (H5)."""
     assert not isinstance(meta, UnsetType)  # it was checked before
     client = "" if meta.client is None else meta.client.name
-    limit_s = handles.client_timeout(gateway, meta.budget, client)
+    limit_s = handle_tools.client_timeout(gateway, meta.budget, client)
     can = _declared(meta)
     tools = [tool.definition for tool in tools_for_client(gateway, can, origin)]
     return list_tools(gateway, tools, limit_s, can)

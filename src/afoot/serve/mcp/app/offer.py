@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from afoot.config.tables import LOCAL_SERVER
 from afoot.core.ports import Tool
-from afoot.serve.mcp import handles
+from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.app.page import app_page
 from afoot.serve.shared import GatewayState
 from afoot.wire.app import (
@@ -46,7 +46,7 @@ def tools_with_app(gateway: GatewayState, tools: list[Tool], can: Capabilities) 
 
 def list_tools(gateway: GatewayState, tools: list[Raw], limit_s: float, can: Capabilities) -> list[Raw]:
     """The list for a caller with this time limit: with the gateway's own tools that it may use (H5)."""
-    tools = handles.tools_for_timeout(tools, limit_s)
+    tools = handle_tools.tools_for_timeout(tools, limit_s)
     return with_app_tools(tools) if shows_app(gateway, can) else tools
 
 

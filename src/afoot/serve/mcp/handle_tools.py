@@ -19,8 +19,16 @@ from afoot.engine.live_call import LiveCall
 from afoot.errors import ToolError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER, STDIO_CALLER
 from afoot.serve.shared import GatewayState
-from afoot.wire import handles as wire_handles
-from afoot.wire.handles import TOOLS, with_handle_output
+from afoot.wire.handle_tools import (
+    CALL_KEY,
+    CALLS,
+    CANCEL,
+    NO_FIELDS,
+    TOOLS,
+    WAIT,
+    progress_phrase,
+    with_handle_output,
+)
 from afoot.wire.jsonrpc import validation_message
 from afoot.wire.results import CallBudget, Seconds, ToolCall, place_of_answer
 
@@ -39,7 +47,7 @@ class HandleText(Struct, frozen=True):
     """The answer of a handle tool that follows no call."""
 
     text: str
-    fields: Mapping[str, object] = wire_handles.NO_FIELDS  # the same for programs
+    fields: Mapping[str, object] = NO_FIELDS  # the same for programs
 
 
 class HandleWait(Struct, frozen=True):
@@ -117,7 +125,7 @@ async def _calls(gateway: GatewayState, tool_call: ToolCall, caller: str) -> Han
         call = live.call
         if call.opened.caller == caller and not call.is_finished:
             where = place_of_answer(call, tool_call.capabilities, gateway.engine.policy.console)
-            phrase = wire_handles.progress_phrase(call, now, live.heard, where)
+            phrase = progress_phrase(call, now, live.heard, where)
             lines[call.id] = f"{call.id}: {call.opened.tool}{phrase}"
     for row in await _recently_ended(gateway, tool_call, caller, now):
         lines[row.id] = f"{row.id}: {row.tool}, ended: {row.outcome}"
@@ -154,14 +162,14 @@ async def _cancel(gateway: GatewayState, tool_call: ToolCall, caller: str) -> Ha
     gateway.engine.cancel(live, "caller", asked.reason or "the caller cancelled it")
     await gateway.wait_until_recorded()
     return HandleText(
-        f"Call {call.id} of tool {call.opened.tool} was told to stop; {wire_handles.WAIT} tells how it ended."
+        f"Call {call.id} of tool {call.opened.tool} was told to stop; {WAIT} tells how it ended."
     )
 
 
 _HANDLE_TOOLS: dict[str, Callable[[GatewayState, ToolCall, str], Awaitable[HandleText | HandleWait]]] = {
-    wire_handles.WAIT: _wait,
-    wire_handles.CALLS: _calls,
-    wire_handles.CANCEL: _cancel,
+    WAIT: _wait,
+    CALLS: _calls,
+    CANCEL: _cancel,
 }
 
 
@@ -181,5 +189,5 @@ async def find_own_call(gateway: GatewayState, call_id: str, caller: str) -> Liv
         return await gateway.own_call(call_id, caller)
     except UnknownName:
         raise ToolError.not_found(
-            f"no call {call_id!r} of yours is known; the id is the one in {wire_handles.CALL_KEY}"
+            f"no call {call_id!r} of yours is known; the id is the one in {CALL_KEY}"
         ) from None

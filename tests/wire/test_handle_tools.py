@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from afoot.core.call import Call, note
 from afoot.core.facts import NOTHING, Opened, Reading
-from afoot.wire import handles
+from afoot.wire import handle_tools
 from afoot.wire.results import ErrorMeta, ResultMeta, ToolCall
 
 TREE: dict[str, Any] = {
@@ -28,7 +28,7 @@ TREE: dict[str, Any] = {
 def wide(schema: object) -> dict[str, Any]:
     """The schema that a tool with this one is listed with."""
     definition = json.dumps({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema})
-    found: dict[str, Any] = json.loads(bytes(handles.with_handle_output(definition.encode())))
+    found: dict[str, Any] = json.loads(bytes(handle_tools.with_handle_output(definition.encode())))
     return found["outputSchema"]
 
 
@@ -90,15 +90,15 @@ def test_a_schema_with_an_id_keeps_its_pointers() -> None:
 
 def test_a_tool_without_an_output_schema_is_listed_as_it_is() -> None:
     """H5: nothing is promised, so nothing is broken."""
-    assert bytes(handles.with_handle_output(b'{"name":"t"}')) == b'{"name":"t"}'
+    assert bytes(handle_tools.with_handle_output(b'{"name":"t"}')) == b'{"name":"t"}'
 
 
-@pytest.mark.parametrize("name", list(handles.TOOLS))
+@pytest.mark.parametrize("name", list(handle_tools.TOOLS))
 def test_the_three_tools_are_described_for_a_model(name: str) -> None:
     """H5: as the official types want them, and short."""
-    tool = types.Tool.model_validate(json.loads(bytes(handles.TOOLS[name])))
+    tool = types.Tool.model_validate(json.loads(bytes(handle_tools.TOOLS[name])))
     assert tool.name == name and tool.description is not None and len(tool.description) < 250
-    assert tool.annotations is not None and tool.annotations.read_only_hint == (name != handles.CANCEL)
+    assert tool.annotations is not None and tool.annotations.read_only_hint == (name != handle_tools.CANCEL)
 
 
 def result(frame: bytes) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def test_a_handle_says_which_call_how_far_and_what_to_do() -> None:
     want = ToolCall(3, "export", Raw(b"{}"), "tok")
     note(call, Reading(101.0, 37, 120, "page 37"))
     info = Raw(b'{"name":"afoot"}')
-    modern = result(handles.handle_result(want, call, 145.0, 0.0, info))
+    modern = result(handle_tools.handle_result(want, call, 145.0, 0.0, info))
     text = modern["content"][0]["text"]
     assert "call c1 of tool export, queued, 45 s, at 37/120: page 37." in text
     assert 'call the tool afoot_wait with {"call": "c1"}' in text
     assert modern["structuredContent"] == {"afoot_call": "c1", "text": text} and not modern.get("isError")
     assert (modern["resultType"], modern["_meta"]["dev.afoot/call"]) == ("complete", "c1")
     assert modern["_meta"]["progressToken"] == "tok"
-    older = result(handles.handle_result(want, call, 145.0, 0.0, NOTHING))
+    older = result(handle_tools.handle_result(want, call, 145.0, 0.0, NOTHING))
     assert "resultType" not in older and "io.modelcontextprotocol/serverInfo" not in older["_meta"]
     assert (older["_meta"]["dev.afoot/server"], older["_meta"]["dev.afoot/tool"]) == ("here", "export")
 
@@ -128,5 +128,5 @@ def test_a_handle_says_which_call_how_far_and_what_to_do() -> None:
 def test_what_is_said_in_place_of_a_result_may_be_an_error() -> None:
     """E2: with its category for programs, and no call that it is about."""
     meta = ResultMeta(error=ErrorMeta("not_found", "x"))
-    found = result(handles.text_result(ToolCall(1, "t", Raw(b"{}")), "no", meta))
+    found = result(handle_tools.text_result(ToolCall(1, "t", Raw(b"{}")), "no", meta))
     assert found["isError"] and found["_meta"] == {"dev.afoot/error": {"category": "not_found", "code": "x"}}
