@@ -14,7 +14,7 @@ from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.access.principal import CALL, OPERATOR_PRINCIPAL, Denied, Principal
 from afoot.serve.access.tokens import CHECK_S, NamedTokens, TokenChecks
-from afoot.serve.api.history.whole import export
+from afoot.serve.api.history.purge_export import export
 from afoot.serve.api.request import ApiRequest
 from afoot.serve.mcp.asgi import HttpResponse, Message
 from afoot.serve.mcp.http import McpHttp

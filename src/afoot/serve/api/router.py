@@ -29,7 +29,7 @@ from afoot.serve.api import (
 from afoot.serve.api.call_events import read_options, stream_events
 from afoot.serve.api.call_page import answers, cancels, runs, story
 from afoot.serve.api.calls import call_in_path
-from afoot.serve.api.history import summary, whole
+from afoot.serve.api.history import purge_export, summary
 from afoot.serve.api.history.call_filters import FILTERS
 from afoot.serve.api.live import activity, event_feed
 from afoot.serve.api.request import ApiError, ApiRequest, Handler, as_api_error
@@ -155,8 +155,9 @@ ROUTES = (
           scope=(CALL,)),
     Route("GET", "/api/history", summary.show, summary.HistorySummary,
           query=summary.SUMMARY_OPTIONS, scope=(CALL, WATCH)),
-    Route("GET", "/api/export", whole.export, whole.NDJSON, query=("call", *FILTERS), scope=(ADMIN,)),
-    Route("POST", "/api/purge", whole.purge, whole.PurgeResult, whole.PurgeRequest),
+    Route("GET", "/api/export", purge_export.export, purge_export.NDJSON, query=("call", *FILTERS),
+          scope=(ADMIN,)),
+    Route("POST", "/api/purge", purge_export.purge, purge_export.PurgeResult, purge_export.PurgeRequest),
     Route("GET", "/api/events", event_feed.events, query=("after",)),
     Route("GET", "/api/snapshot", event_feed.snapshot, event_feed.FeedSnapshot),
     Route("GET", "/api/questions", questions.index, questions.QuestionList),

@@ -1,1 +1,1 @@
-"""The history over the operator's API: which calls are wanted, their summary, and the whole of it."""
+"""The history over the operator's API: filters of calls, a summary, purge and export."""

@@ -1,4 +1,4 @@
-"""The history as a whole over the API: what goes, and all of it as lines."""
+"""Purge and export over the API: the calls that are deleted, and the history as lines."""
 
 import json
 from threading import Event, Thread

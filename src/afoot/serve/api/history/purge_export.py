@@ -1,4 +1,4 @@
-"""The whole history over the operator's API: purged by a rule, and exported as lines (H6)."""
+"""`purge` deletes calls of the history over the operator's API; `export` sends the history as lines (H6)."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ class PurgeRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PurgeResult(Struct, frozen=True):
-    """How many calls were deleted."""
+    """The number of calls that were deleted."""
 
     purged: int
 
