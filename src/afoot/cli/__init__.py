@@ -75,7 +75,7 @@ COMMANDS = {
         "List the access tokens of this gateway; add and revoke tokens.",
     ),
     "connect": (
-        "afoot.cli.commands.install:connect",
+        "afoot.cli.commands.connect:connect",
         "Bridge stdin and stdout to the running gateway. Starts a gateway if none runs.",
     ),
     "doctor": (

@@ -1,7 +1,4 @@
-"""`afoot install` adds afoot to a host or removes it; `afoot connect` is the program that the host starts.
-
-`connect` bridges stdin and stdout to the running gateway.
-"""
+"""`afoot install` adds afoot to a host, or removes it."""
 
 import os
 import sys
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from afoot.cli.client import LOST, USAGE, CliError
+from afoot.cli.client import USAGE, CliError
 
 if TYPE_CHECKING:
     from afoot.hosts.install import HostCheck
@@ -75,23 +72,6 @@ def install(
         _print_json(plan, difference, options)
     else:
         _print_text(plan, difference, options)
-    return 0
-
-
-def connect(
-    *,
-    config: Annotated[Path | None, Parameter(help="the config file, if a gateway must be started")] = None,
-    at: Annotated[str, Parameter(help="the gateway's URL; default: the gateway on this machine")] = "",
-) -> int:
-    """Bridge stdin and stdout to the running gateway. Starts a gateway if none runs."""
-    from afoot import __version__
-    from afoot.bridge.process import run_bridge
-    from afoot.errors import CallerError
-
-    try:
-        run_bridge(config, at, __version__)
-    except CallerError as error:
-        raise CliError(LOST, str(error)) from None
     return 0
 
 
