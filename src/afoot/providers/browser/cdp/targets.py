@@ -17,7 +17,7 @@ from afoot.providers.browser.cdp.connection import CdpConnection, CdpMessage, Co
 from afoot.providers.browser.cdp.contexts import CdpContexts, InjectedContext, OnFrame
 from afoot.providers.browser.cdp.events import NAVIGATION_REASONS, CdpSession
 from afoot.providers.browser.cdp.injection import WEB_SCHEMES, BindingListener, Injector
-from afoot.providers.browser.plugin import covers_url
+from afoot.providers.browser.match_patterns import covers_url
 from afoot.wire.browser_data import PluginBundle, Tab
 from afoot.wire.extension import TabList
 

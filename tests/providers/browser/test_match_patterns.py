@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from afoot.providers.browser.plugin import covers_url, matches_url, parse_narrow_pattern, parse_pattern
+from afoot.providers.browser.match_patterns import (
+    covers_url,
+    matches_url,
+    parse_narrow_pattern,
+    parse_pattern,
+)
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "match_patterns.json").read_text()
