@@ -1,4 +1,4 @@
-"""afoot: a tool call that keeps reporting keeps running, and everybody who should can see it."""
+"""afoot runs tools for AI agents and shows every call live: a call that makes progress keeps running."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
