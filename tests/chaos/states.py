@@ -260,7 +260,10 @@ def hang_up(scene: Scene, started: str) -> None:
 CASES: Final = [
     Case("waits in the queue", queues, let_go, ("narrow",), ("boxed_narrow",), "{tag}-first"),
     Case("waits for approval", reviewed, decide, ("risky", "far_risky"), ("far_risky",), "{tag}-before"),
-    Case("waits for what it runs on", starts, let_up, ("slow_unsafe",), ("slow_unsafe",), "slow"),
+    Case(
+        "waits for its server, child process or tab", starts, let_up,
+        ("slow_unsafe",), ("slow_unsafe",), "slow",
+    ),
     Case(
         "runs, and may be repeated", runs, let_go,
         ("safe", "boxed_safe", "far_safe"), ("boxed_safe", "far_safe"),
@@ -279,8 +282,8 @@ CASES: Final = [
         ("ask_unsafe", "boxed_ask_unsafe", "asking_unsafe"), ("boxed_ask_unsafe", "asking_unsafe"),
     ),
     Case("was answered", was_told, listen, ("told_safe", "boxed_told_safe"), ("boxed_told_safe",)),
-    Case("is parked, and may be repeated", parked, retry, ("ask_safe",), ("boxed_ask_safe",)),
-    Case("is parked, and may not", parked, retry, ("ask_unsafe",), ("boxed_ask_unsafe",)),
+    Case("waits between two rounds, and may be repeated", parked, retry, ("ask_safe",), ("boxed_ask_safe",)),
+    Case("waits between two rounds, and may not", parked, retry, ("ask_unsafe",), ("boxed_ask_unsafe",)),
     Case(
         "is being stopped", stopping, let_go,
         ("stubborn", "boxed_stubborn"), ("boxed_stubborn",),
