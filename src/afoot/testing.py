@@ -67,7 +67,7 @@ class Outcome(Struct, frozen=True):
 
     @property
     def elapsed_s(self) -> float:
-        """From the call to its end, to the millisecond."""
+        """The seconds from the call to its end, to the millisecond."""
         return round(self.end.at - self.call.opened.at, 3)
 
     @property
@@ -203,7 +203,7 @@ async def advance(seconds: float) -> None:
 
 
 class Deadlock(AssertionError):
-    """Nothing is ready, no timer is set and no thread runs: the test would wait for ever."""
+    """The test would wait for ever: nothing is ready, no timer is set and no thread runs."""
 
 
 class FakeClock(asyncio.SelectorEventLoop):

@@ -23,7 +23,7 @@ class BrokenConnection(Exception):
 
 
 class NotProved(Exception):
-    """Something else than the gateway listens there, or a gateway that does not know our token."""
+    """The peer has not proved to be our gateway: it is another program, or does not know our token."""
 
 
 class HttpTarget(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""`known_welcome` answers `initialize` for a gateway that is still starting, as that gateway would (H1, N2).
+"""`known_welcome` answers `initialize` before the gateway has started, as the gateway would (H1, N2).
 
 Hosts wait for this answer: Codex about a second, then it goes on without the server. The last gateway's
 answer is kept in `welcome.json` of the state folder, for each config and protocol version. Without one,

@@ -1,4 +1,4 @@
-"""`losses` says what the settings of a Redis or Valkey may lose of a history, and how to change that (D5)."""
+"""`losses` says which facts the settings of a Redis or Valkey may lose, and how to change them (D5)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ Command = Callable[..., Awaitable[Any]]
 
 
 class RedisSettings(Struct, frozen=True):
-    """The settings and the state of a server that say what it may lose. An empty text: it does not tell."""
+    """The settings and the state of a server that decide what it may lose; unknown texts are empty."""
 
     version: str = ""
     appendonly: str = ""
@@ -79,7 +79,7 @@ def losses(settings: RedisSettings) -> list[Loss]:
 
 
 def costs(settings: RedisSettings) -> str:
-    """What may be lost with settings that lose nothing by themselves, in words."""
+    """The facts that may be lost although the settings lose none by themselves, in words."""
     if not settings.appendonly:
         return "the server does not tell its settings"
     kept = {

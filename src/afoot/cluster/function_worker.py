@@ -110,7 +110,7 @@ class FunctionWorker:
             serving.result()
 
     def _description(self) -> bytes:
-        """This worker for the gateways; called in the thread of the lease."""
+        """Describe this worker to the gateways; called in the thread of the lease."""
         info = WorkerInfo(
             socket.gethostname(),
             os.getpid(),

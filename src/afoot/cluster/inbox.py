@@ -1,4 +1,4 @@
-"""`Inbox` reads along with the cluster: facts and readings of other gateways, and commands for our calls.
+"""`Inbox` reads the facts and readings of other gateways, and the commands for calls of this one.
 
 One connection waits for three streams: the tail of all facts, the readings, and the commands for us.
 """

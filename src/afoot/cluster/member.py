@@ -1,4 +1,4 @@
-"""`ClusterMember` is this gateway as one of several: its history, its lease, and what it hears of the others.
+"""`ClusterMember` is this gateway in its cluster: its history, its lease, its inbox and its outbox.
 
 It is opened before the engine, which needs the history, and serves the engine once that runs.
 """
@@ -122,7 +122,7 @@ def _worker_info(one: Member, ago_s: float) -> ClusterMemberInfo:
 
 
 class ClusterService:
-    """What runs beside an engine of a cluster: the inbox, the outbox, readings, and the look for the dead."""
+    """The tasks beside the engine of a cluster: inbox, outbox, readings, and the search for dead gateways."""
 
     _inbox: Inbox
     _functions: WorkerFunctions
@@ -226,7 +226,7 @@ class ClusterService:
 
 
 async def _logged(work: Callable[[], Awaitable[None]]) -> None:
-    """Run as long as the gateway does: an error that nobody expected is told, and the work begins anew."""
+    """Run this work while the gateway runs; an unexpected error is logged, and the work starts again."""
     while True:
         try:
             await work()

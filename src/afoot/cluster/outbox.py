@@ -1,4 +1,4 @@
-"""`Outbox` sends what other gateways are to know: commands for the owners of calls, and the newest readings.
+"""`Outbox` sends messages to other gateways: commands for the owners of calls, and the newest readings.
 
 A command is kept beside its call until the owner, whoever that is by then, has carried it out. A reading is
 sent once, at most twenty times a second for all calls together, and only while another gateway lives.
@@ -52,7 +52,7 @@ _log = logging.getLogger("afoot.cluster")
 
 
 class Outbox:
-    """What this gateway sends (`core.ports.OtherGateways`). `run` sends until it is cancelled."""
+    """The messages to other gateways (`core.ports.OtherGateways`). `run` sends until it is cancelled."""
 
     def __init__(self, journal: RedisJournal) -> None:
         self._journal = journal

@@ -1,4 +1,4 @@
-"""Runs of functions on workers, as Redis has them: what is said between gateway and worker, and the scripts.
+"""Runs of functions on workers, as Redis stores them: the messages of gateway and worker, and the scripts.
 
 Docket carries a call's id, its attempt and JSON to one worker. All else goes through inboxes: what the
 function says to whoever owns the call by then, and answers and cancels to the worker.
@@ -111,7 +111,7 @@ def tool_of(offered: OfferedTool, server: str, slots: int) -> Tool:
 
 
 def read_worker(description: bytes) -> WorkerInfo | None:
-    """What a worker says of itself; None if it is of another version."""
+    """Decode the description that a worker gives of itself; None if its version differs."""
     try:
         found = json.decode(description, type=WorkerInfo)
     except DecodeError:

@@ -1,4 +1,4 @@
-"""`TakeOver` finds the calls of gateways that died, and goes on with them here (D2, U4).
+"""`TakeOver` finds the calls of dead gateways and continues them here (D2, U4).
 
 A call is taken in one step in Redis: its owner's lease has run out, and from then on the number of its owner
 is one higher. Facts that the old owner still writes are refused by that number.

@@ -44,7 +44,7 @@ _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
 class HostServers(Struct, frozen=True):
-    """The servers of a file, those that cannot be used and why, and notes on what was left out."""
+    """The servers of a file, the reasons why some cannot be used, and notes on omitted settings."""
 
     servers: dict[str, Server] = {}
     unusable: dict[str, str] = {}

@@ -88,7 +88,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         return next((way for way in TRANSPORTS if getattr(self, way)), "")
 
     def expanded(self, environment: Mapping[str, str]) -> "Server":
-        """With `${VAR}` and `${VAR:-default}` replaced; raises KeyError with the name of a missing one.
+        """Replace `${VAR}` and `${VAR:-default}`; raises KeyError with the name of a missing variable.
 
         `${secret:NAME}` is the variable `secret:NAME`.
         """

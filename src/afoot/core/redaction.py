@@ -705,7 +705,7 @@ def _inside(schema: Schema, name: str | int) -> Iterator[object]:
 
 
 def _expanded(root: Schema, found: list[object]) -> tuple[Schema, ...]:
-    """These schemas, and all schemas that they refer to or are made of."""
+    """Expand schemas by all schemas that they refer to or contain."""
     known: list[Schema] = []
     while found and len(known) < MAX_SCHEMAS:
         one = found.pop()

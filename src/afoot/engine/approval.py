@@ -76,7 +76,7 @@ class Decision(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def lasts_s(self) -> float | None:
-        """For how many seconds, if it says so."""
+        """The seconds for which the decision holds, if it names a time."""
         return None if isinstance(self.lasts, str) else float(self.lasts)
 
 
@@ -119,7 +119,7 @@ class AllowlistEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class LastApproval(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A tool as it was when the operator said yes to it; what was too long to keep is empty."""
+    """A tool as the operator last approved it; texts that were too long to store are empty."""
 
     server: str
     tool: str
@@ -173,7 +173,7 @@ class ApprovalPolicy:
         return any(entry.covers(tool, digest, caller, now) for entry in self.entries)
 
     def whom_to_ask(self, tool: Tool, can_ask: bool | None, now: float) -> str:
-        """Whom to ask: caller, operator, or both as ""; raises ToolError.refused if nobody is there (A1).
+        """Choose who is asked: caller, operator, or "" for both; raises ToolError if there is nobody (A1).
 
         `can_ask`: whether the caller can be asked; None: nobody knows.
         """
@@ -189,7 +189,7 @@ class ApprovalPolicy:
         return self._operator(tool, now, why)
 
     def whom_to_ask_next(self, tool: Tool, now: float, last: Answer | None = None) -> str:
-        """Whom to ask now that the caller did not answer: the operator; raises ToolError.refused (A5).
+        """Choose who is asked after the caller did not answer: the operator; raises ToolError.refused (A5).
 
         `last` is what the caller said in place of an answer.
         """
@@ -259,7 +259,7 @@ class ApprovalPolicy:
 
 
 class ApprovalHistory:
-    """The last yes to each tool, so that the next reviewer sees what has changed since (A4)."""
+    """The last approval of each tool, so that the next reviewer sees the changes since then (A4)."""
 
     def __init__(self, store: EntryStore[LastApproval] | None = None) -> None:
         self._store = store
@@ -283,7 +283,7 @@ class ApprovalHistory:
             self._store.write(self._known)
 
     def changed(self, tool: Tool, arguments: Raw) -> ApprovalChanges | None:
-        """The changes since it was last approved; None if it never was, or nobody can tell."""
+        """The changes since the tool was last approved; None if it never was, or if that is unknown."""
         try:
             self._refresh()
         except AfootError:  # said when the next one is stored

@@ -430,7 +430,7 @@ def lower_limits(
 
 
 def _safe(tool: Tool, own: list[ToolSettings]) -> Tool:
-    """The tool with what the settings say of its safety, which counts whoever it is from (U4)."""
+    """The tool with the properties that the settings give it; these count for every server (U4)."""
     read_only = next((one.read_only for one in own[::-1] if one.read_only is not None), None)
     idempotent = next((one.idempotent for one in own[::-1] if one.idempotent is not None), None)
     if not tool.trusted and (read_only or idempotent):  # this counts, and nothing that a stranger says of it

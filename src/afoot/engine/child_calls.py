@@ -209,7 +209,7 @@ class ChildCalls:
                 self.close_question(child.parent, mirror.id, replace(answer, content=NOTHING))
 
     def close_questions_of(self, child: LiveCall) -> None:
-        """Close the questions above a call that is to stop, or has: nobody can answer them any more."""
+        """Close the questions that stand at the ancestors of a call that stops or has ended."""
         if child.parent is not None:
             for mirror in list(child.parent.call.open.values()):
                 if mirror.below.startswith(f"{child.call.id}."):
@@ -238,7 +238,7 @@ def _is_own(report: Reading | Reported) -> bool:
 
 
 def _share_of(child: LiveCall) -> float:
-    """The part of a child that is done, from 0 to 1; one that has ended is done, whatever its outcome."""
+    """The done part of a child, from 0 to 1. An ended child counts as 1, whatever its outcome."""
     latest = child.call.latest
     if child.call.end is not None:
         return 1.0

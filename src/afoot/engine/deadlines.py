@@ -93,7 +93,7 @@ class LoopClock:
         return max(0.0, self._loop.time() - self._expected)
 
     def _leave_out_stop(self, at: float) -> None:
-        """Let the clock stand still for the time in which the process did not run, if that is what it was."""
+        """Stop the clock for a time in which the process did not run, if there was such a time."""
         self._suspect = inf  # until the next beat
         lost_s = at - self._expected
         if self.holder is None and time.process_time() - self._cpu_s < lost_s / 2:

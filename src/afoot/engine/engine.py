@@ -490,7 +490,7 @@ class Engine:
             self.redactor.lend(live.secrets())
 
     async def _start_runner(self, live: LiveCall) -> None:
-        """Start what the tool runs on, if it must be started; its own clock runs meanwhile (C1)."""
+        """Start the tool's server, child process or tab, if needed; the start limit counts meanwhile (C1)."""
         start = _runner_start(live) if live.tool.starts else None
         if start is not None:
             self.commit(live, Admitted(self.clock.now(), start.what))

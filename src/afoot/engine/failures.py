@@ -132,7 +132,7 @@ def drop_oversized(report: Report, call: Call, max_result_bytes: int, max_data_b
 
 
 def _cut_end(text: str) -> str:
-    """At most MAX_ERROR_CHARS; a cut is marked."""
+    """Cut a text to MAX_ERROR_CHARS, and mark the cut."""
     return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - len(CUT_MARK)] + CUT_MARK
 
 

@@ -104,7 +104,7 @@ class Follower:
         self.wake()
 
     def take(self) -> FollowerUpdate:
-        """Everything since the last take: every fact, and the newest reading."""
+        """Return everything since the last call of this method: every fact, and the newest reading."""
         live = self.live
         facts: list[Fact] = []
         newest: list[Reading] = []

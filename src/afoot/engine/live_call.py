@@ -84,7 +84,7 @@ class ReadingListener(Protocol):
 
 
 class Mirror(Struct):
-    """What makes a live call the mirror of one that another gateway owns, or has taken over from this one."""
+    """The state of a live call that mirrors a call of another gateway, which owns it or has taken it over."""
 
     owner: str
     answered: set[str] = set()  # questions that were answered here; their owner has not said so yet
@@ -151,13 +151,13 @@ class LiveCall(Struct, eq=False):
                 self.backlog_bytes = size
 
     def keep_answer(self, question_id: str, answer: Answer) -> None:
-        """Keep an answer as it was given, beside what the facts hold of it."""
+        """Store an answer unchanged, with its secrets; the facts have it without them."""
         self.said[question_id] = answer
         self.clean_message = ""  # the answer may have secrets that it says
 
     @property
     def advanced(self) -> float | None:
-        """When it last advanced, as far as that is known."""
+        """The time at which the call last advanced, if it is known."""
         latest, before = self.call.latest, self.advance
         if latest is None or before is None or is_advance(before, latest):
             return None if latest is None else latest.at
@@ -178,7 +178,7 @@ class LiveCall(Struct, eq=False):
         return depth
 
     def without_results(self) -> "LiveCall":
-        """This call, which is over, for somebody who looks at it without its result, or while that waits."""
+        """A copy of this ended call without its results, for readers that do not need them."""
         return LiveCall(
             without_results(self.call),
             self.tool,

@@ -145,7 +145,7 @@ class Questions:
         return live if live.task is None and not live.call.open else None
 
     def withdraw(self, live: LiveCall, question: Question) -> None:
-        """Close an open question that nobody is to answer any more; the attempt that waits for it goes on."""
+        """Close an open question without an answer from a person; the attempt that waits for it continues."""
         closed = self._record_answer(live, question, Answer("cancel", by=ENGINE))
         waiter = live.waiters.get(question.id)
         if waiter is not None and not waiter.done():
@@ -265,7 +265,7 @@ def _known_answer(live: LiveCall, key: str) -> Answer | None:
 
 
 def _places(call: Call) -> dict[str, tuple[str, int]]:
-    """By question: its key, and how many of that key its attempt had asked before."""
+    """Map each question to its key and to the number of earlier questions of its attempt with that key."""
     asked = Counter[tuple[str, int]]()
     found: dict[str, tuple[str, int]] = {}
     for name, question in call.questions.items():

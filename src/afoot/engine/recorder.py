@@ -149,7 +149,7 @@ class Recorder:
         return [entry for entry in waiting if entry.call == call and entry.seq > after]
 
     def newest_kept(self) -> dict[str, int]:
-        """By call, the number of its newest fact that only memory has."""
+        """Map each call to the number of its newest fact that is not stored yet."""
         return {entry.call: entry.seq for entry in (*self._slow.entries, *self._ring.entries)}
 
     def keyed(self, caller: str, key: str) -> str | None:
@@ -309,7 +309,7 @@ class Recorder:
                 entries[at] = replace(entry, fact=fact)
 
     def _take_ring(self) -> Batch:
-        """All that waits in the ring, which is empty then."""
+        """Empty the ring, and return everything that waited in it."""
         ring = self._ring
         self._ring = Batch()
         self._ring_bytes = 0

@@ -215,7 +215,7 @@ def _is_lasting(live: LiveCall) -> bool:
 
 
 async def _is_below(call: Call, journal: Journal) -> bool:
-    """Whether a call of ours made it: that one has died too, or calls it anew."""
+    """Whether another call of this gateway made it: its parent has died too, or makes the call again."""
     parent = call.opened.parent
     try:
         return parent is not None and bool(await journal.facts(parent))

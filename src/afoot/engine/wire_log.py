@@ -1,4 +1,4 @@
-"""`WireLog` keeps what was said on the wires of calls, word for word but for their secrets (V4)."""
+"""`WireLog` keeps the messages of calls as they were sent and received, without their secrets (V4)."""
 
 from collections import deque
 from collections.abc import Mapping, Set
@@ -47,7 +47,7 @@ class CallMessages(Struct):
 
 
 class WireLog:
-    """The messages of the newest calls (`core.ports.MessageLog`). `calls` are those that live, by id."""
+    """The messages of the newest calls (`core.ports.MessageLog`). `calls` are the live ones, by id."""
 
     def __init__(self, clock: Clock, catalog: Catalog, calls: Mapping[str, LiveCall]) -> None:
         self._clock = clock

@@ -519,7 +519,7 @@ def tool_name(function: Callable[..., Any]) -> str:
 
 
 class TargetOffers(Struct, frozen=True):
-    """The functions and the server objects of the targets, and what is wrong with those that do not load."""
+    """The functions and the server objects of the targets, and the errors of targets that do not load."""
 
     functions: list[Callable[..., Any]] = []
     servers: list[FoundServer] = []

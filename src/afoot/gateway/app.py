@@ -440,7 +440,7 @@ def _relax_collector() -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes event loops: uvloop where there is one."""
+    """The function that makes event loops: uvloop's if it is installed."""
     try:
         import uvloop
     except ImportError:

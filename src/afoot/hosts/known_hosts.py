@@ -41,7 +41,7 @@ class Host(Struct, frozen=True):
         return folder / self.project if self.project else None
 
     def call_limit_s(self, entry: object) -> float | None:
-        """How long the host waits for a call, by our entry; None if that does not say."""
+        """The seconds that the host waits for a call, by our entry; None if the entry has no such number."""
         value = entry.get(self.timeout_key) if self.client and isinstance(entry, dict) else None
         return value * (self.timeout_in_s or 1.0) if isinstance(value, int | float) and value > 0 else None
 

@@ -52,7 +52,7 @@ class _DropAll:
     """A log filter that lets nothing pass: one for each sender, so that the last to stop ends the silence."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Nothing passes."""
+        """Drop every record."""
         return False
 
 
@@ -128,7 +128,7 @@ class Exporter:
             self._metrics.finished(notes)
 
     def ended(self, notes: CallNotes) -> None:
-        """Nothing more comes of this call."""
+        """End the spans of this call: no more facts of it follow."""
         if self._spans is not None and self._processor is not None:
             for span in self._spans.of(notes):
                 self._processor.on_end(span)

@@ -50,15 +50,15 @@ class Metrics:
         )
 
     def opened(self, notes: CallNotes) -> None:
-        """A call began."""
+        """Count a call that began."""
         self._active[self._name(notes)] += 1
 
     def finished(self, notes: CallNotes) -> None:
-        """A call is over for its caller."""
+        """Count a call down that is over for its caller."""
         self._active[self._name(notes)] -= 1
 
     def ended(self, notes: CallNotes) -> None:
-        """Nothing more comes of this call."""
+        """Record the values of this call: no more facts of it follow."""
         call, end = notes.live.call, notes.live.call.end
         if end is None:
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ServePackage(ModuleType):
-    """This package, which is also the public function `afoot.serve(…)` (F5).
+    """A package that can be called: it is also the public function `afoot.serve(…)` (F5).
 
     Python binds the package to that name when it is imported, in place of any other value, so the package
     itself can be called. The function belongs to `gateway`, a layer above: it is found by name, when called.

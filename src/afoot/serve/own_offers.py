@@ -29,7 +29,7 @@ Callback = Callable[[str, str | None], object]
 
 
 class OwnLookup(Struct, frozen=True):
-    """The call that answers a lookup: who runs it, what, and its arguments."""
+    """The call that answers a lookup: its provider, its function, and its arguments."""
 
     provider: OfferProvider
     tool: Tool
@@ -46,7 +46,7 @@ class OwnOffers:
         engine.resource_listeners.append(self.changed)
 
     def replace(self, provider: OfferProvider) -> None:
-        """Offer these from now on, and tell of the lists that have changed; running calls go on."""
+        """Offer these from now on, and notify clients of changed lists; running calls continue."""
         before, self._provider = self._provider, provider
         if (before.resources, before.templates) != (provider.resources, provider.templates):
             self._tell("resources", None)

@@ -228,7 +228,7 @@ class ResourceSubscriptions:
         return [(uri, len(watch.listeners)) for uri, watch in self._by_uri.items()]
 
     def move(self, came: Sequence[ServerResources]) -> None:
-        """Subscribe again at servers that came anew what was subscribed at one of the same name."""
+        """Renew the subscriptions of a server at the new server of the same name."""
         named = {server.name: server for server in came}
         for watch in self._by_uri.values():
             server = watch.server and named.get(watch.server.name)

@@ -1,4 +1,4 @@
-"""`GatewayState` is what the surfaces of one gateway share: MCP, the REST interface, the extension."""
+"""`GatewayState` is the state that MCP, the HTTP API and the extension of one gateway share."""
 
 import asyncio
 from collections import Counter
@@ -88,13 +88,13 @@ class GatewayState(Struct):
         self.started_at = self.engine.clock.now()
 
     def cancel_due(self, call: Call) -> float | None:
-        """When a pending cancel of this call comes; None if nobody cancels it, or if it is over."""
+        """The time of a pending cancel of this call; None if there is none, or if the call is over."""
         pending = self.pending_cancels.get(call.id)
         return None if pending is None or call.end is not None else pending.due
 
     @property
     def resource_catalog(self) -> ResourceCatalog:
-        """Everything that the servers offer besides tools."""
+        """The resources, prompts and completions of all servers."""
         if self.made_resource_catalog is None:
             self.made_resource_catalog = ResourceCatalog(
                 self.engine.catalog, lambda: self.resource_servers(), self.own_offers
@@ -235,7 +235,7 @@ class GatewayState(Struct):
             raise self.refusal(error) from None
 
     def _claim(self, tool_call: ToolCall, caller: str) -> Claim | None:
-        """How the caller finds its call again; None if it did not ask to. Raises Fault."""
+        """The way in which the caller finds its call again; None if it did not ask for one. Raises Fault."""
         if not tool_call.key:
             return Claim(task=True) if tool_call.task else None
         mac = sealed_state.arguments_mac(self.key, caller, tool_call.key, bytes(tool_call.arguments))

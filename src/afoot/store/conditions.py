@@ -95,7 +95,7 @@ def order(sort: str) -> str:
 
 
 def in_order(rows: list[CallRow], sort: str) -> list[CallRow]:
-    """These rows in the order that `order` describes."""
+    """Sort rows in memory as `order` sorts them in SQL."""
     newest_first = sorted(rows, key=lambda row: (row.opened, row.id), reverse=True)
     if sort == "-opened":
         return newest_first

@@ -50,7 +50,7 @@ class MemoryJournal:
 
     @property
     def written_bytes(self) -> int:
-        """Nothing: memory has no file to measure."""
+        """Return None: memory has no file to measure."""
         return 0
 
     def write(self, batch: Batch) -> None:
@@ -109,7 +109,7 @@ class MemoryJournal:
         ]  # fmt: skip
 
     async def descendants(self, calls: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """How many calls are at any depth below each of these, and how many of those did not end well."""
+        """Count the calls at any depth below each of these, and those of them that did not end well."""
         self._check_open()
         below: dict[str, list[CallRow]] = {}
         for row in self._rows.values():
@@ -151,7 +151,7 @@ class MemoryJournal:
         return max(rows, key=lambda row: (row.opened, row.id)).id if rows else None
 
     async def children(self, call: str) -> tuple[int, int]:
-        """How many finished calls a call has made, and how many of these did not end well."""
+        """Count the finished calls that a call has made, and those of them that did not end well."""
         self._check_open()
         found = [row for row in self._rows.values() if row.parent == call and call]
         return len(found), sum(row.outcome != "ok" for row in found)

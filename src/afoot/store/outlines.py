@@ -43,7 +43,7 @@ def read_outlines(db: sqlite3.Connection, query: CallQuery) -> list[CallOutline]
 
 
 def count_descendants(db: sqlite3.Connection, calls: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """How many calls are below each of these, and how many of those did not end well."""
+    """Count the calls below each of these, and those of them that did not end well."""
     found: dict[str, tuple[int, int]] = {}
     for names in _slices(calls):
         for root, total, failed in db.execute(_DESCENDANTS, (json.dumps(names),)):

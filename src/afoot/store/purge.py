@@ -104,7 +104,7 @@ def _candidates(db: sqlite3.Connection, rule: PurgeRule) -> Iterator[PurgeableCa
 
 
 def _is_claimed(db: sqlite3.Connection, one: PurgeableCall) -> bool:
-    """Whether its caller may come back for this call: it said so, or a request ended before the call."""
+    """Whether the caller of this call may come back: it asked for that, or its request ended earlier."""
     return one.claimed or db.execute(_HANDED_OVER, (one.call,)).fetchone() is not None
 
 

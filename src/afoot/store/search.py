@@ -116,7 +116,7 @@ def read_unfinished(db: sqlite3.Connection) -> list[str]:
 
 
 def count_children(db: sqlite3.Connection, call: str) -> tuple[int, int]:
-    """How many finished calls a call has made, and how many of these did not end well."""
+    """Count the finished calls that a call has made, and those of them that did not end well."""
     sql = "SELECT count(*), coalesce(sum(outcome != 'ok'), 0) FROM calls WHERE parent = ? AND parent != ''"
     total, failed = db.execute(sql, (call,)).fetchone()
     return int(total), int(failed)

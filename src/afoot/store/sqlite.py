@@ -145,7 +145,7 @@ class SqliteJournal:
         return await self._read(lambda db: outlines.read_outlines(db, query))
 
     async def descendants(self, calls: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """How many calls are at any depth below each of these, and how many of those did not end well."""
+        """Count the calls at any depth below each of these, and those of them that did not end well."""
         await self._try_to_flush_rows()
         return await self._read(lambda db: outlines.count_descendants(db, calls))
 
@@ -154,7 +154,7 @@ class SqliteJournal:
         return await self._read(lambda db: outlines.read_retried(db, calls))
 
     async def children(self, call: str) -> tuple[int, int]:
-        """How many finished calls a call has made, and how many of these did not end well."""
+        """Count the finished calls that a call has made, and those of them that did not end well."""
         await self._try_to_flush_rows()
         return await self._read(lambda db: search.count_children(db, call))
 

@@ -174,7 +174,7 @@ class LinkChallenge(Struct, frozen=True):
 
 
 class LinkWelcome(Struct, frozen=True, omit_defaults=True):
-    """The browser is accepted: which of its runs go on, which are to abort, and which plugins to run."""
+    """The welcome for a browser: the runs that continue, the runs to abort, and the plugins to run."""
 
     epoch: str
     keep: list[str] = []

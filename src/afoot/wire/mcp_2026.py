@@ -309,7 +309,7 @@ def listen_notification(method: str, subscription: Id, **fields: object) -> byte
 
 
 def changed_notification(kind: str, uri: str | None, subscription: Id) -> bytes:
-    """On a listen stream: a list (tools, prompts, resources) or one resource has changed."""
+    """The notification on a listen stream that a list (tools, prompts, resources) or a resource changed."""
     if uri is not None:
         return listen_notification("notifications/resources/updated", subscription, uri=uri)
     return listen_notification(f"notifications/{kind}/list_changed", subscription)

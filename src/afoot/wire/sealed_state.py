@@ -1,4 +1,4 @@
-"""Sealed strings that clients keep for us: `requestState`, session ids and event ids.
+"""Sealed strings that clients store for the gateway: `requestState`, session ids and event ids.
 
 A seal proves that we wrote the string. `RequestState` says which call a retry belongs to (Q1 c),
 `LookupState` holds a server's own state, `SessionTicket` lets the next gateway know a session again, and

@@ -84,7 +84,7 @@ def choose_items(items: Sequence[Entry | StoredReading]) -> Iterator[tuple[Entry
 
 
 def outcome_lines(call: Call, end: Finished) -> Iterator[str]:
-    """How a call ended, after how long, and its last progress."""
+    """The lines for the end of a call: its outcome, its duration, and its last progress."""
     outcome = end.outcome.replace("_", " ")
     after = f"after {format_duration(end.at - call.opened.at)}"
     far = _progress_at_end(call, end)
@@ -187,7 +187,7 @@ def _item_line(item: Entry | StoredReading, call: Call) -> str:
 
 
 def _answer_note(fact: Fact, call: Call) -> str:
-    """How and how fast a question was answered; empty for other facts."""
+    """The place and the speed of an answer, in words; empty for other facts."""
     match fact:
         case Answered() if fact.question in call.asked_at:
             where = fact.answer.surface

@@ -31,7 +31,7 @@ class SnapshotQuestion(Struct, frozen=True):
 
 
 class SnapshotChildren(Struct, frozen=True):
-    """How many child calls a call has made, as a snapshot counts them."""
+    """The number of child calls that a call has made, as a snapshot counts them."""
 
     total: int = 0
     failed: int = 0

@@ -96,7 +96,7 @@ def title_line(live_state: LiveState, url: str, problem: str, width: int) -> Sty
 
 
 def call_table(live_state: LiveState, width: int, most: int, skip: int = 0) -> list[StyledLine]:
-    """At most `most` lines, from row `skip` on; the last line counts the calls that do not fit."""
+    """Draw calls as at most `most` lines, from row `skip` on; the last line counts those that do not fit."""
     if most <= 0:
         return []
     columns = choose_columns(width)

@@ -57,7 +57,7 @@ class Plugins:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that is wrong with plugins, in words for people."""
+        """The problems of all plugins, in words for people."""
         return [*self._errors.values(), *filter(None, self._mismatches.values())]
 
     def set_folders(self, folders: Iterable[Path]) -> bool:

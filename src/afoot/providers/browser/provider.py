@@ -72,7 +72,7 @@ class BrowserProvider:
 
     @property
     def counted(self) -> dict[str, int]:
-        """How often something was dropped or repaired, by kind (B7)."""
+        """The counts of dropped and repaired messages, by kind (B7)."""
         return dict(self._events.counted)
 
     @property

@@ -100,7 +100,7 @@ class OpenLifespan:
             await asyncio.wait([self._task], timeout=CLOSE_S)
 
     async def _live(self) -> None:
-        """Open it, wait, and close it; whatever it raises is told to its calls and to the log."""
+        """Open the lifespan, wait, and close it; its errors go to its calls and to the log."""
         assert self._app.lifespan is not None
         try:
             manager = self._app.lifespan()

@@ -422,7 +422,7 @@ class OffLoopRequests:
         return reply
 
     def stop(self, reason: str) -> None:
-        """On the loop: cancel all requests, and refuse new ones."""
+        """Cancel all requests, and refuse new ones; called on the loop."""
         self._stopped = reason
         for task in tuple(self._tasks):
             task.cancel()

@@ -343,7 +343,7 @@ def _resolve(done: "asyncio.Future[WorkOutcome]", outcome: WorkOutcome) -> None:
 
 
 def _record_late_outcome(ctx: Context, outcome: WorkOutcome) -> None:
-    """Keep in the history what a thread gave after the end of its call, though nobody waits for it (C7)."""
+    """Record the late result of a thread in the history; nobody receives it (C7)."""
     error = outcome.error
     if error is None:
         if outcome.value is not None:

@@ -198,7 +198,7 @@ class Watchdog:
         return busy or threads
 
     def _probe_answered(self) -> None:
-        """On the loop: it is not blocked any more."""
+        """Note that the loop is no longer blocked; called on the loop."""
         sent_at = self._probe_sent_at
         self._probe_sent_at = None
         if self._has_reported and sent_at is not None and self._last_observation is not None:
@@ -259,7 +259,7 @@ def _thread_cpu_s(native_id: int) -> float:
 
 
 def _own_switches() -> int:
-    """How often this thread has waited for something; 0 where the system does not tell."""
+    """The number of times this thread has waited; 0 if the system does not count them."""
     if sys.platform != "linux":
         return 0
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw

@@ -101,13 +101,13 @@ class ChildOutput:
         self._left_characters = MAX_CHARACTERS
 
     def redirect_in_child(self) -> None:
-        """In the child: write to these pipes, and read from /dev/null."""
+        """Make the child write to these pipes, and read from /dev/null; called in the child."""
         nothing = os.open(os.devnull, os.O_RDONLY)
         for number, end in enumerate([nothing, *self._write_ends]):
             os.dup2(end, number)
 
     def close_write_ends(self) -> None:
-        """In the fork server: the other ends belong to the child alone."""
+        """Close the write ends in the fork server: they belong to the child alone."""
         for end in self._write_ends:
             os.close(end)
         self._write_ends = []
@@ -284,7 +284,7 @@ class ForkServer:
             self._selector.register(end, selectors.EVENT_READ, child)
 
     def _run_child(self, child: int, source: ToolSource, output: ChildOutput, fork_server: int) -> None:
-        """In the new process: drop everything of the fork server's, and run a worker until the end."""
+        """Drop everything of the fork server and run a worker until its end; called in the new process."""
         code = 70
         try:
             signal.set_wakeup_fd(-1)

@@ -193,7 +193,7 @@ class ChildPool:
             child.end()
 
     def _kill_slow_starts(self, source: ToolSource, after_s: float) -> None:
-        """After a start was given up: kill the children that have been loading for longer than this."""
+        """Kill the children that have been loading for longer than this, after a start was given up."""
         now = asyncio.get_running_loop().time()
         for child in tuple(self._all.values()):
             if child.source == source and not child.ready.done() and now - child.started_at > after_s:

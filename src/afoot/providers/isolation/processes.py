@@ -255,7 +255,7 @@ def _read_stat(pid: str) -> ProcessInfo | None:
 
 
 def _start_time(pid: int) -> int:
-    """When a living process started, in ticks since the system did; 0 if it is gone or a zombie."""
+    """The start time of a process, in ticks since the system started; 0 if it has ended or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             part = stat.read().rpartition(b")")[2].split()

@@ -209,7 +209,7 @@ class Worker(asyncio.Protocol):
                         self._run.report_unchecked(*report)
 
     def interrupt(self) -> None:
-        """On SIGTERM: raise SystemExit in the threads of a cancelled call, so that the tool can clean up."""
+        """Raise SystemExit in the threads of a cancelled call on SIGTERM, so that the tool can clean up."""
         if self._run is None or not self._run.cancelled:
             return
         for thread in threading.enumerate():
@@ -262,7 +262,7 @@ class Worker(asyncio.Protocol):
 
 
 class _SilencedStream:
-    """A stand-in for stdout or stderr that drops what a call prints.
+    """A replacement for stdout or stderr that drops the prints of a call.
 
     `output_capture` reports that to the call already, and the fork server must not report it once more.
     """
@@ -312,7 +312,7 @@ def _run_as_main(file: str) -> ModuleType:
 
 
 def _after_fork() -> None:
-    """In a process that the tool forked: it prints to the pipes it inherits, and reports to this child."""
+    """Prepare a process that the tool forked: it prints to inherited pipes, and reports to this child."""
     ctx = current_context.get()
     current_context.set(None)
     if ctx is not None:

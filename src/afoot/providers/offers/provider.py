@@ -123,7 +123,7 @@ class OfferProvider:
     async def complete(
         self, ref: Mapping[str, Any], argument: str, value: str, given: Mapping[str, str]
     ) -> list[str]:
-        """The values that an argument may have, by what was typed of it so far.
+        """The possible values of an argument, by the text that was typed so far.
 
         They are those of the author's function, else those that the annotation lists. Raises UnknownName.
         """
@@ -252,7 +252,7 @@ async def _run_completion(
 
 
 def _that_fit(values: Sequence[str], typed: str) -> list[str]:
-    """The values that begin with what was typed, in any case of its letters; then those that contain it."""
+    """The values that begin with the typed text, and then the values that contain it; case is ignored."""
     wanted = typed.casefold()
     first = [value for value in values if value.casefold().startswith(wanted)]
     return first + [value for value in values if value not in first and wanted in value.casefold()]

@@ -69,7 +69,7 @@ class ServerConnection(Protocol):
 
     @property
     def lists(self) -> ServerLists:
-        """Everything that the server offers, as it said it; known also while it is down."""
+        """The lists of everything that the server offers; they stay known while the server is down."""
         ...
 
     def tools(self) -> Sequence[Tool]: ...
@@ -171,7 +171,7 @@ class ManagedServer:
 
     @property
     def lists(self) -> ServerLists:
-        """Everything that it offers, as far as that is known."""
+        """The lists of everything that the server offers, as far as they are known."""
         return self.lease.connection.lists if self.lease else ServerLists()
 
     @property

@@ -53,7 +53,7 @@ _log = logging.getLogger("afoot.upstream")
 
 
 class ServerLists(Struct):
-    """Everything that a server offers, as it said it. It is stored in the state folder.
+    """The lists of everything that a server offers, unchanged. They are stored in the state folder.
 
     `needs_2026`: tools that were found to work in 2026-07-28 alone, at a server that speaks both eras.
     """

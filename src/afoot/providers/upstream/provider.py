@@ -68,7 +68,7 @@ LIST_CHANGED: Final = (
 
 
 class ConnectionKey(NamedTuple):
-    """Which connection of a server it is: whose, which extensions of MCP it declares, and in which era.
+    """The key of a connection to a server: its caller, the MCP extensions that it declares, and its era.
 
     An empty era is the one that the server is spoken to in.
     """
@@ -184,12 +184,12 @@ class Upstream:
 
     @property
     def starts(self) -> int:
-        """How often the server was connected."""
+        """The number of times the server was connected."""
         return self._reconnecting(LISTING).starts
 
     @property
     def up_since(self) -> float | None:
-        """When the server was last connected; None while it is not."""
+        """The time at which the server was connected; None while it is not."""
         return self._reconnecting(LISTING).up_since
 
     @property
@@ -199,7 +199,7 @@ class Upstream:
 
     @property
     def counted(self) -> dict[str, int]:
-        """How often the server broke the protocol, by kind."""
+        """The number of times the server broke the protocol, by kind."""
         return self._server_log.counted
 
     @property
@@ -209,7 +209,7 @@ class Upstream:
 
     @property
     def lists(self) -> ServerLists:
-        """Everything that the server offers, as it said it: to be stored, and given to `remember`."""
+        """The lists of everything that the server offers, to be stored and given to `remember`."""
         return self._offers.lists
 
     def tools(self) -> Sequence[Tool]:

@@ -87,7 +87,7 @@ class UpstreamTask(Struct, eq=False):
         self._last_shown = shown
 
     def _ask(self) -> None:
-        """Ask what the task asks: on 2026-07-28 it says what, on 2025-11-25 `tasks/result` brings it."""
+        """Ask the questions of the task: on 2025-11-25 `tasks/result` sends them, later the task has them."""
         if self._task.status != "input_required":
             return
         if not self._connection.dialect.is_modern:

@@ -149,7 +149,7 @@ class InProcessTransport:
         self._inbox.put_nowait(body)
 
     def listen(self) -> None:
-        """Nothing to do: one stream carries everything."""
+        """Do nothing: one stream carries everything."""
 
     async def close(self) -> None:
         """End its input, wait a moment for its end, and leave the server."""
@@ -271,7 +271,7 @@ class InProcessReader:
         return self._wrap(self._read(body, by_name=False))
 
     async def aclose(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def __aiter__(self) -> "InProcessReader":
         return self
@@ -303,7 +303,7 @@ class InProcessWriter:
         await asyncio.sleep(0)  # a tool that only reports would block the loop otherwise
 
     async def aclose(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def __aenter__(self) -> "InProcessWriter":
         return self

@@ -105,7 +105,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
         self.send(body)
 
     def send(self, body: bytes) -> None:
-        """Write a line; raises RunnerDied if nobody can read it, ToolError if nobody does."""
+        """Write a line; raises RunnerDied if the server has ended, ToolError if it does not read."""
         # uvloop's is one in all but its class.
         pipe = cast(asyncio.WriteTransport | None, self._process and self._process.get_pipe_transport(0))
         if self._is_dead or pipe is None or pipe.is_closing():
@@ -117,7 +117,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
         pipe.write(body + b"\n")
 
     def listen(self) -> None:
-        """Nothing to do: one pipe carries everything."""
+        """Do nothing: one pipe carries everything."""
 
     async def close(self) -> None:
         """Ask it to end by closing its stdin, then firmly, then kill its whole group."""

@@ -1,4 +1,4 @@
-"""`NamedTokens` are tokens for callers elsewhere; `TokenChecks` finds the principal of any token (S2).
+"""`NamedTokens` stores the tokens of other callers; `TokenChecks` finds the principal of any token (S2).
 
 A token is a named one, or one of a trusted issuer. A request ends soon after its token does.
 """

@@ -259,7 +259,7 @@ def _read_list_query(request: ApiRequest, given: Mapping[str, str]) -> CallQuery
 
 
 async def _with_descendants(gateway: GatewayState, calls: list[CallView]) -> list[CallView]:
-    """These calls, each with the counts of all ended calls below it."""
+    """Add the counts of all ended calls below it to each of these calls."""
     counts = await gateway.engine.journal.descendants([one.id for one in calls])
     return [
         replace(one, below=ChildCounts(counts[one.id][0], 0, counts[one.id][1])) if one.id in counts else one

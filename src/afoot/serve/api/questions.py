@@ -87,7 +87,7 @@ def _check_is_asked(principal: Principal, question: Question) -> None:
 
 
 def _by(principal: Principal) -> str:
-    """Whose word an answer is: one who may answer for its own calls alone is their caller (A3)."""
+    """The author of an answer: a principal that may answer for its own calls only is their caller (A3)."""
     return OPERATOR if principal.role == OPERATOR else principal.caller
 
 

@@ -84,7 +84,7 @@ class RemovedServer(Struct, frozen=True):
 
 
 class LoginRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """How to log in: `port` is where the browser returns to, on the gateway's machine."""
+    """The options of a login: `port` is the one to which the browser returns, on the gateway's machine."""
 
     port: int = 0
 
@@ -230,7 +230,7 @@ def server_view(managed: ManagedServer, gateway: GatewayState) -> ServerView:
 
 
 def shown_target(server: Server) -> str:
-    """How the server is reached, without what may be secret: no arguments, no query, no password."""
+    """The address or command of the server without possible secrets: arguments, query, password."""
     if not server.url:
         return DEFAULT_REDACTOR.prose(server.command or server.module)
     parts = urlsplit(server.url)

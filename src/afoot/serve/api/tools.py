@@ -49,7 +49,7 @@ class ToolStats(Struct, frozen=True):
 
 
 class ToolView(Struct, frozen=True):
-    """A tool: what a model sees of it, and how it is run."""
+    """A tool with its definition for models, and its settings."""
 
     name: str
     server: str
@@ -136,14 +136,14 @@ async def read_stats(gateway: GatewayState, tool: Tool, caller: str = "") -> Too
 
 
 def duration_s(row: CallRow) -> float | None:
-    """How long the tool worked: from its start, not from when the call was opened."""
+    """The seconds that the tool worked, from its start and not from the opening of the call."""
     if row.outcome != "ok" or row.finished is None or row.started is None:
         return None
     return max(0.0, row.finished - row.started)
 
 
 def histogram(took: Sequence[float]) -> list[tuple[float, float, int]]:
-    """How many of these sorted durations fall between which round numbers."""
+    """Count these sorted durations between round numbers."""
     if not took:
         return []
     if took[-1] < SHORTEST_S:
@@ -173,7 +173,7 @@ def _growing_marks(low: float, high: float) -> list[float]:
 
 
 def _marks_around(marks: list[float], low: float, high: float) -> list[float]:
-    """From the last mark that is not over `low` to the first that is over `high`."""
+    """The marks from the last one that is not over `low` to the first one that is over `high`."""
     first = max((at for at, mark in enumerate(marks) if mark <= low), default=0)
     return marks[first : 1 + min(at for at, mark in enumerate(marks) if mark > high)]
 
@@ -188,7 +188,7 @@ def _newest(rows: Iterable[CallRow]) -> list[CallRow]:
 
 
 def _recent_runs(rows: Sequence[CallRow]) -> RecentRuns:
-    """These runs, newest first, in short."""
+    """Summarise these runs, newest first."""
     took = _durations_s(rows)
     p50, p95 = (round(quantile(took, part), 3) if took else None for part in (0.5, 0.95))
     failures = sum(row.outcome in FAILED_OUTCOMES for row in rows)
@@ -196,7 +196,7 @@ def _recent_runs(rows: Sequence[CallRow]) -> RecentRuns:
 
 
 def _durations_s(rows: Sequence[CallRow]) -> list[float]:
-    """How long the successful ones of these runs took, shortest first."""
+    """The durations of the successful runs among these, shortest first."""
     return sorted(duration for row in rows if (duration := duration_s(row)) is not None)
 
 

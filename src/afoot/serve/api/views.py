@@ -118,7 +118,7 @@ class QuestionView(Struct, frozen=True):
 
 
 class ChildCounts(Struct, frozen=True):
-    """How many calls a call has made, how many of them are live, and how many did not end well."""
+    """The numbers of calls that a call has made, that are live, and that did not end well."""
 
     total: int
     live: int
@@ -317,7 +317,7 @@ def forecast(engine: "Engine", live: LiveCall, now: float) -> CallForecast:
 
 
 def call_eta(engine: "Engine", live: LiveCall, now: float) -> Eta | None:
-    """How long a call still takes; None while it does not run, or if nobody knows."""
+    """The time that a call still takes; None while it does not run, or if it is unknown."""
     call = live.call
     if call.state is not State.RUNNING or call.open:
         return None

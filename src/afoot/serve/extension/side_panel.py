@@ -84,7 +84,7 @@ class SidePanel:
             self._mark_changed()
 
     def due(self) -> float | None:
-        """When to send the next frame; None: not before something happens."""
+        """The time of the next frame; None if nothing is due before the next event."""
         soonest = self._last_frame + 1 / MAX_FRAMES_PER_S
         if self._has_changed or (self.is_open and self._engine.calls()):
             return soonest

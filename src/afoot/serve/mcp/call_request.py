@@ -420,7 +420,7 @@ class CallRequest:
         return handle_result(self.tool_call, live.call, now, live.heard, info, self._answer_place())
 
     def on_frames(self, mark: Callable[[int, int], None]) -> None:
-        """Call `mark(count, seq)` whenever so many of the next frames tell of the facts up to `seq`."""
+        """Call `mark(count, seq)` when the next `count` frames contain the facts up to `seq`."""
         self._mark = mark
 
     async def follow(self) -> None:
@@ -578,7 +578,7 @@ class CallRequest:
         self._arm_timer()
 
     async def _begin(self, follower: Follower) -> bool:
-        """Send what a call that is not new has to say at once: its end, or what it still asks."""
+        """Send the state of a call that is not new: its end, or its open questions."""
         call = self.live.call
         if self._after is not None:
             return await self._continue_after(follower, self._after)
@@ -602,7 +602,7 @@ class CallRequest:
         return last is not None
 
     def _catch_up(self, follower: Follower) -> None:
-        """Treat as new what the call said while no request followed it."""
+        """Treat the facts as new that were added while no request followed the call."""
         live = self.live
         seq, number = self.requests.taken
         if seq and not self.waits:
@@ -687,7 +687,7 @@ class CallRequest:
         return last is not None
 
     async def _finish(self, frames: list[bytes], last: bytes) -> None:
-        """Send the last frame, behind those that take back what was asked."""
+        """Withdraw the open questions, and then send the last frame."""
         if self.live.call.questions:
             frames += self.era.withdraw_questions(self)
         await self.stream.finish(frames, last)

@@ -29,7 +29,7 @@ MAX_TRIES = 3  # how often a question is put again after an answer that does not
 
 
 class Wakeable(Protocol):
-    """Something that wakes whoever sends the frames of an asker."""
+    """An object that wakes the task which sends the frames of an asker."""
 
     def wake(self) -> object: ...
 

@@ -220,7 +220,7 @@ class Era2025:
         self._gateway.resource_catalog.listen(self.listener)
 
     def end_without_call(self) -> None:
-        """End every request that follows no call, and tell of no more changes: nobody is there."""
+        """End every request that follows no call, and send no more changes: the client has left."""
         self.listener.wakeup.close()
         if self._gateway.servers is not None and self._gateway.servers.clients.leave(self):
             self._tell_roots_changed()

@@ -390,7 +390,7 @@ def _declared(meta: RequestMeta2026 | UnsetType) -> Capabilities:
 
 
 def _cache_terms(gateway: GatewayState, terms: dict[str, Any]) -> dict[str, Any]:
-    """How long a list holds: not at all if one of a server may change or grow, or if tabs come and go."""
+    """The cache terms of a list: no caching if a server's list may change, or while tabs offer tools."""
     has_tabs = gateway.browser is not None and gateway.browser.is_used
     is_lasting = gateway.resource_catalog.is_lasting and not has_tabs
     return terms if is_lasting else {**terms, "ttlMs": 0}

@@ -1,4 +1,4 @@
-"""`serve_lookup` answers a request that other servers know the answer to: a resource, a prompt, a completion.
+"""`serve_lookup` answers a request for a resource, a prompt or a completion by asking its server.
 
 A lookup starts no call, but it has a time limit, and ends when its caller leaves. A server may ask the caller
 meanwhile: in 2026-07-28 by a round, in the handshake era by a request of ours.
@@ -92,7 +92,7 @@ async def answer_lookup_2026(gateway: GatewayState, lookup: Lookup) -> bytes:
 
 
 async def answer_lookup_2025(gateway: GatewayState, lookup: Lookup, ask: Ask) -> bytes:
-    """The answer for a caller of the handshake era, which is asked meanwhile what a server wants to know."""
+    """The answer for a caller of the handshake era; questions of the server are asked before it."""
     search = _ServerSearch(gateway, lookup, ask)
     found = await search.find()
     server, result = await search.fetch(found, {}, None)
@@ -174,7 +174,7 @@ class _ServerSearch:
     async def _ask_caller(
         self, server: ServerResources, limit: asyncio.Timeout, ask: Ask, question: Question
     ) -> Answer:
-        """Ask the caller what a server wants to know; its time limit stands still meanwhile (C6)."""
+        """Pass a server's question to the caller; the time limit stops until it is answered (C6)."""
         if question.to == "operator":  # it may belong to somebody else's call
             return Answer("decline", by="engine")
         method, body = results.question_params(question)

@@ -69,7 +69,7 @@ class PendingRequests(Struct, eq=False):
         return request is not None
 
     def end_without_call(self) -> None:
-        """End every request that follows no call: nobody is there any more to be told its answer."""
+        """End every request that follows no call, because its client has left."""
         for wakeup in self.wakeups.values():
             wakeup.close()
 

@@ -404,7 +404,7 @@ async def resume_stream(gateway: GatewayState, era: Era2025, event_id: str, repl
 
 
 async def _find_call(gateway: GatewayState, position: ResumePosition, caller: str) -> LiveCall:
-    """The call of a position; raises Fault, the same for what never was and for what is somebody else's."""
+    """The call of a position; raises the same Fault for an unknown call and for another caller's."""
     try:
         live = await gateway.own_call(position.call, caller)
     except UnknownName:

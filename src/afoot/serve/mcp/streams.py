@@ -1,4 +1,4 @@
-"""`ResponseStream` is where the frames of a request go; `RecordedStream` writes them to the wire log (V4).
+"""`ResponseStream` takes the frames of a response; `RecordedStream` also writes them to the wire log (V4).
 
 The messages to and from servers are recorded by their connection, in `providers`.
 """

@@ -149,7 +149,7 @@ class RedisJournal:
         return await rows.outlines(self.command, self.prefix, query)
 
     async def descendants(self, calls: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """How many calls are at any depth below each of these, and how many of those did not end well."""
+        """Count the calls at any depth below each of these, and those of them that did not end well."""
         return await rows.descendants(self.command, self.prefix, calls)
 
     async def retried(self, calls: Sequence[str]) -> list[str]:
@@ -157,7 +157,7 @@ class RedisJournal:
         return await rows.retried(self.command, self.prefix, calls)
 
     async def children(self, call: str) -> tuple[int, int]:
-        """How many finished calls a call has made, and how many of these did not end well."""
+        """Count the finished calls that a call has made, and those of them that did not end well."""
         outcomes = await self.command("HVALS", f"{self.prefix}below:{call}") if call else []
         return len(outcomes), sum(one != b"ok" for one in outcomes)
 
@@ -303,7 +303,7 @@ def key_prefix(name: str) -> str:
 
 
 def _claimed(entries: Iterable[Entry]) -> set[str]:
-    """The calls for which their caller may come back: it said so, or a request ended before the call."""
+    """The calls whose caller may come back: it asked for that, or its request ended before the call."""
     return {
         entry.call
         for entry in entries

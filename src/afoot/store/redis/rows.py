@@ -36,7 +36,7 @@ def encode_row(row: CallRow) -> bytes:
 
 
 def columns(row: CallRow) -> tuple[str, str, str, str]:
-    """What a script needs to know of a row: time of opening, digest of its key, parent, outcome."""
+    """The columns of a row that a script needs: time of opening, digest of its key, parent, outcome."""
     digest = key_digest(row.caller, row.key) if row.key else ""
     return repr(row.opened), digest, row.parent, row.outcome or ""
 
@@ -75,7 +75,7 @@ async def outlines(command: Command, prefix: str, query: CallQuery) -> list[Call
 
 
 async def descendants(command: Command, prefix: str, calls: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """How many calls are at any depth below each of these, and how many of them did not end well."""
+    """Count the calls at any depth below each of these, and those of them that did not end well."""
     found: dict[str, tuple[int, int]] = {}
     for call in calls:
         total, failed, above = 0, 0, [call]

@@ -179,7 +179,7 @@ _updated_decoder = msgspec.json.Decoder(_UpdatedParams)
 
 
 def read_children(received: list[Raw]) -> tuple[ChildSummary, ...]:
-    """The child calls that an upstream afoot tells of, without those that are unreadable or too long."""
+    """The child calls that an upstream afoot reports, without unreadable or too long ones."""
     found: list[ChildSummary] = []
     for one in received[:MAX_CHILDREN]:
         try:

@@ -58,7 +58,7 @@ _CATEGORIES = {
 
 
 class Dialect(Struct, frozen=True):
-    """How one server is addressed: the protocol version, and the `clientInfo` that we send.
+    """The dialect of one server: the protocol version, and the `clientInfo` that we send to it.
 
     `extensions` are declared at `initialize`; on 2026-07-28, in each request that declares none itself.
     """
@@ -277,7 +277,7 @@ def content_text(content: Raw) -> str:
 
 
 def _capabilities(extensions: Mapping[str, Any] | None, base: Raw = CAPABILITIES) -> object:
-    """Our capabilities, with these extensions beside those that are our own."""
+    """The capabilities that we declare, with these extensions and our own."""
     if not extensions:
         return base
     own: dict[str, Any] = json.decode(base)

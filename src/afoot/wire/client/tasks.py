@@ -56,7 +56,7 @@ class ReceivedTask(Struct):
 
     @property
     def poll_s(self) -> float:
-        """How long to wait before asking for the task again, as the server suggests it."""
+        """The seconds to wait before the next request for the task, as the server suggests."""
         given = self.poll_ms if self.poll_ms is not None else self.poll_ms_2025
         least, most = POLL_BOUNDS_S
         return DEFAULT_POLL_S if given is None else min(most, max(least, given / 1000))

@@ -42,12 +42,12 @@ class LoginAttempt:
         self._is_shown.set()
 
     async def ended(self, timeout_s: float | None = None) -> None:
-        """Wait until it is over, at most so long."""
+        """Wait until this login is over, for at most these seconds."""
         if self._task is not None:
             await asyncio.wait([self._task], timeout=timeout_s)
 
     async def stop(self) -> None:
-        """Cancel it: somebody has begun anew, or the gateway ends."""
+        """Cancel this login: a new one has begun, or the gateway ends."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

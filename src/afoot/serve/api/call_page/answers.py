@@ -1,4 +1,4 @@
-"""Answers that people gave before, newest first: what was decided about a tool, by whom, and how it ended."""
+"""Earlier answers of people, newest first: the decision about a tool, its author, and the end of the call."""
 
 from collections.abc import Iterator
 
@@ -68,7 +68,7 @@ async def index(request: ApiRequest) -> None:
 
 
 def _answers(call: Call) -> Iterator[GivenAnswer]:
-    """The answers in this call that a person gave, except those that stand for answers in a call below."""
+    """The answers of people in this call, except those to questions of calls below it."""
     for name, answered in call.answers.items():
         asked = call.questions[name]
         said = answered.answer

@@ -36,7 +36,7 @@ class Story(Struct, frozen=True):
 
 
 async def story(request: ApiRequest) -> None:
-    """Everything that was said in a call and in the calls below it, in order of time."""
+    """Return all facts and readings of a call and of the calls below it, in order of time."""
     request.query()
     top = await call_in_path(request)
     await request.gateway.wait_until_recorded()
@@ -78,7 +78,7 @@ async def read_story(gateway: GatewayState, top: LiveCall, caller: str = "") -> 
 
 
 def thinned(samples: list[Sample], most: int) -> list[Sample]:
-    """At most so many of these readings, evenly; each counts those before it that are left out."""
+    """Thin readings out evenly to this number; each counts the readings before it that are left out."""
     if len(samples) <= most:
         return samples
     step = len(samples) / most

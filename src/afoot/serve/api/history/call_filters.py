@@ -46,7 +46,7 @@ def read_flag(given: Mapping[str, str], name: str) -> bool:
 
 
 def slow_durations(gateway: GatewayState) -> dict[tuple[str, str], float]:
-    """By server and tool, the seconds on the clock beyond which a run is slower than usual.
+    """Map server and tool to the seconds on the clock beyond which a run is slower than usual.
 
     Tools with few runs are left out, because their usual duration is not known.
     """

@@ -47,14 +47,14 @@ class ToolSummary(Struct, frozen=True):
 
 
 class CallerSummary(Struct, frozen=True):
-    """How many calls a caller made in the time."""
+    """The number of calls that a caller made in the time."""
 
     caller: str
     calls: int
 
 
 class CallSpan(Struct, frozen=True, array_like=True):
-    """When a call queued, ran and asked, as a list of values."""
+    """The times at which a call was queued, ran and asked, as a list of values."""
 
     id: str
     tool: int  # its place in `tools`
@@ -160,7 +160,7 @@ def count_at_once(runs: Iterable[Interval], since: float, until: float, parts: i
 
 
 def read_marks(facts: Sequence[Fact], end: float) -> Marks:
-    """When a person was asked by the call itself, when by a call below it, and its lost attempts."""
+    """The times in which the call itself or a call below it asked a person, and its lost attempts."""
     asked: list[Interval] = []
     below: list[Interval] = []
     lost: list[LostAttempt] = []

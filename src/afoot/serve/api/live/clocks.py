@@ -1,4 +1,4 @@
-"""`clock_view` tells how the clocks of a call stand, so that a page can keep them true between two frames.
+"""`clock_view` gives the numbers from which a page can show the clocks of a call between two frames.
 
 All instants are of the gateway's clock. From them a page reads the clocks by the rules of `core.call` and
 `core.rules`; `web/lib/clock_reading.js` does it on the same test vectors.

@@ -1,4 +1,4 @@
-"""Everything that happens, as one stream: a snapshot, then changes, at most twenty frames a second (H2).
+"""`events` streams the events of all calls: a snapshot, then changes, at most twenty frames a second (H2).
 
 The facts are read from the journal, so a slow watcher misses none and delays nobody. Only while the journal
 cannot be read do they come from memory.
@@ -99,7 +99,7 @@ async def snapshot(request: ApiRequest) -> None:
 
 
 async def events(request: ApiRequest) -> None:
-    """Stream everything until the watcher leaves or the gateway closes."""
+    """Stream the events of all calls until the watcher leaves or the gateway closes."""
     given = request.query("after")
     last = request.header(b"last-event-id") or given.get("after", "")
     gateway, reply = request.gateway, request.reply
@@ -123,7 +123,7 @@ async def events(request: ApiRequest) -> None:
 
 
 class _Feed:
-    """One watcher's position in the journal, and what it knows of each call."""
+    """The position of one watcher in the journal, and the facts and readings that it has of each call."""
 
     def __init__(self, request: ApiRequest, wakeup: Wakeup) -> None:
         self._gateway = request.gateway
