@@ -145,7 +145,7 @@ export const TO_BROWSER = Object.freeze([
  * body?: string, files?: string }} PluginBundle
  */
 /**
- * The browser is accepted: which of its runs go on, which are to abort, and which plugins to run.
+ * The welcome for a browser: the runs that continue, the runs to abort, and the plugins to run.
  * @typedef {{ epoch: string, keep?: Array<string>, abort?: Array<string>, plugins?: Array<PluginBundle> }}
  * LinkWelcome
  */
@@ -238,7 +238,7 @@ export const TO_BROWSER = Object.freeze([
  * @typedef {{ left_s: number, low_s?: number | null, high_s?: number | null }} Eta
  */
 /**
- * How many calls a call has made, how many of them are live, and how many did not end well.
+ * The numbers of calls that a call has made, that are live, and that did not end well.
  * @typedef {{ total: number, live: number, failed: number }} ChildCounts
  */
 /**
