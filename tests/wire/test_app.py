@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Raw
 
 from afoot.wire import app, handle_tools
+from afoot.wire.client import outgoing
 from afoot.wire.results import APP_PAGE_TYPE, APPS_EXTENSION, Capabilities
 
 
@@ -69,6 +71,14 @@ def test_only_a_client_that_names_the_type_of_our_page_shows_it(declared: object
     """V7: to declare the extension is not enough, as the package's own servers have it."""
     assert Capabilities(extensions={APPS_EXTENSION: declared}).app_pages is is_shown
     assert not Capabilities().app_pages
+
+
+def test_a_gateway_that_asks_what_this_one_has_is_offered_no_app() -> None:
+    """V7, U8: it has the same app for its own clients, and asks for the apps of other servers."""
+    asked = json.loads(bytes(outgoing.CAPABILITIES_OF_GATEWAY))
+    asked["extensions"] = json.loads(bytes(outgoing.LISTED_EXTENSIONS))
+    declared = msgspec.convert(asked, Capabilities)
+    assert declared.apps and not declared.app_pages
 
 
 def test_a_servers_word_for_the_extension_stays() -> None:

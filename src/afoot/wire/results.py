@@ -39,6 +39,8 @@ TEXT_KEY = "text"
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 APPS_EXTENSION = "io.modelcontextprotocol/ui"
+# Declared under `experimental` by a gateway of ours that asks what a server has.
+GATEWAY_CAPABILITY = "dev.afoot/gateway"
 APP_PAGE_TYPE = "text/html;profile=mcp-app"  # the type of the pages of MCP Apps
 
 encode = msgspec.json.Encoder().encode
@@ -57,6 +59,7 @@ class Capabilities(Struct):
     sampling: dict[str, object] | None = None
     roots: dict[str, object] | None = None
     extensions: dict[str, object] | None = None
+    experimental: dict[str, object] | None = None
 
     @property
     def tasks(self) -> bool:
@@ -76,7 +79,12 @@ class Capabilities(Struct):
 
     @property
     def app_pages(self) -> bool:
-        """Whether the caller shows MCP Apps that are HTML, in so many words (V7)."""
+        """Whether the caller shows our MCP App: it says that it shows HTML (V7).
+
+        A gateway in front of this one has the same app for its own clients. It asks for the apps of others.
+        """
+        if self.experimental is not None and GATEWAY_CAPABILITY in self.experimental:
+            return False
         declared = (self.extensions or {}).get(APPS_EXTENSION)
         types = declared.get("mimeTypes") if isinstance(declared, dict) else None
         return isinstance(types, list) and APP_PAGE_TYPE in types

@@ -33,8 +33,8 @@ def test_times_are_read_from_the_thread_of_the_page() -> None:
 
 
 def test_the_history_is_measured_in_a_real_browser(tmp_path: Path, plain_browser: Chromium) -> None:
-    """V1: both figures are there, the rows after the first paint."""
+    """V1: all figures are there, the rows after the first paint."""
     plain_browser.clear()
     with attended(tmp_path, plain_browser) as console:
-        paint, rows = opening(console, 120)
-    assert 0 < paint.figure <= rows.figure
+        paint, rows, lanes = opening(console, 120)
+    assert 0 < paint.figure <= rows.figure and lanes.figure > 0

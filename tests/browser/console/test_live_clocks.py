@@ -73,7 +73,7 @@ def test_the_clocks_of_a_row_are_those_of_the_engine(console: Console) -> None:
     page.until("import('/console/lib/event_feed.js').then(({ isLeading }) => isLeading())")
     assert_true(page, silent)
     until_true(page, alive)
-    page.call("Page.reload")
+    page.reload()
     page.until(f"{at(silent)}?.querySelector('.silent .figure').innerText")
     assert_true(page, silent)
 

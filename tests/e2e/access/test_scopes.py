@@ -22,6 +22,7 @@ OPENS: Final = {
     "POST /api/calls/{id}/cancel": {C, A}, "POST /api/calls/{id}/rerun": {C},
     "DELETE /api/calls/{id}/cancel": {C, A}, "GET /api/answers": {W},
     "GET /api/activity": {C, W}, "GET /api/calls/{id}/story": {C, W}, "GET /api/calls/{id}/runs": {C, W},
+    "GET /api/history": {C, W}, "GET /api/cluster": {W},
     "GET /api/export": {X}, "POST /api/purge": {X},
     "GET /api/events": {W}, "GET /api/snapshot": {W}, "GET /api/callers": {W},
     "GET /api/questions": {W}, "POST /api/questions/{id}/answer": {A},

@@ -44,7 +44,7 @@ def test_on_2026_07_28_every_request_says_it() -> None:
         "b": 2,
         f"{PREFIX}protocolVersion": "2026-07-28",
         f"{PREFIX}clientInfo": {"name": "afoot", "version": "1"},
-        f"{PREFIX}clientCapabilities": json.decode(outgoing.CAPABILITIES),
+        f"{PREFIX}clientCapabilities": json.decode(outgoing.CAPABILITIES_OF_GATEWAY),
     }
     assert json.decode(outgoing.request(OLD, 7, "tools/list", {}, {}))["params"] == {}
 

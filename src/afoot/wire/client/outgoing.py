@@ -23,7 +23,14 @@ VERSION_2025 = mcp_2025.LATEST
 
 # Which questions our callers can answer is known only when a question comes; until then all are offered.
 CAPABILITIES = Raw(b'{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}')
-CAPABILITIES_2025 = Raw(b'{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true}}')
+# Where a server is asked what it has, it is also told that a gateway asks.
+CAPABILITIES_OF_GATEWAY = Raw(
+    b'{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{},"experimental":{"dev.afoot/gateway":{}}}'
+)
+CAPABILITIES_2025 = Raw(
+    b'{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true},'
+    b'"experimental":{"dev.afoot/gateway":{}}}'
+)
 
 # The extensions that are declared where a server is asked what it has: a tool for MCP Apps may be listed only
 # to clients that show them.
@@ -115,9 +122,12 @@ def request(
     if dialect.is_modern:
         own[f"{_META_PREFIX}protocolVersion"] = VERSION_2026
         own[f"{_META_PREFIX}clientInfo"] = dialect.info
-        own[passthrough.CAPABILITIES_KEY] = _capabilities(
-            declared.get("extensions") if isinstance(declared, dict) else _decoded(dialect.extensions)
-        )
+        if isinstance(declared, dict):
+            own[passthrough.CAPABILITIES_KEY] = _capabilities(declared.get("extensions"))
+        else:
+            own[passthrough.CAPABILITIES_KEY] = _capabilities(
+                _decoded(dialect.extensions), CAPABILITIES_OF_GATEWAY
+            )
     return encode(OutgoingRequest(id, method, {**params, "_meta": own} if own else params))
 
 
