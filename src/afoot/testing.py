@@ -99,7 +99,7 @@ class Trial(Struct, frozen=True):
     overrides: Overrides = {}
 
     async def run(self) -> Outcome:
-        """Run it in a gateway in memory, to the end of its work."""
+        """Run the tool in a gateway in memory, until its work has ended."""
         settings = convert({"store": MEMORY, "isolation": _HERE, **self.settings}, Settings)
         trial = Gateway(self.tool, settings=settings)
         trial.overrides = self.overrides

@@ -1,4 +1,4 @@
-"""`BridgeRequest`: an open request of the client, and its answer if no gateway gives one."""
+"""`BridgeRequest` is an open request of the client, with its answer if no gateway gives one."""
 
 import asyncio
 

@@ -110,7 +110,7 @@ class Relay:
             await asyncio.wait([pending.task])
 
     def _choose_era(self, message: Envelope) -> bool:
-        """Whether this request is of 2026-07-28; the first request decides it for all. Raises Fault."""
+        """Whether a request is of 2026-07-28; the first request decides for all later ones. Raises Fault."""
         assert isinstance(message.id, int | str)
         modern = message.method != "initialize" and mcp_2026.is_modern(bytes(message.params))
         if self._modern is None:

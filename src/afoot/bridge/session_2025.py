@@ -1,4 +1,4 @@
-"""`BridgeSession2025`: a session of the handshake era that the bridge can open again at another gateway."""
+"""`BridgeSession2025` is a session of the handshake era that the bridge can reopen at another gateway."""
 
 from msgspec import Raw, Struct, json
 

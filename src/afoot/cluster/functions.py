@@ -186,7 +186,7 @@ class WorkerCall:
         self._outbox: list[IpcMessage] = []
 
     async def work(self) -> Result:
-        """Have it run to its end; raises what the tool raised, or RunnerDied."""
+        """Run the function on a worker to its end; raises the tool's error, or RunnerDied."""
         try:
             try:
                 await self._submit()

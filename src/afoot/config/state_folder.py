@@ -208,7 +208,7 @@ class StoredList(Generic[T]):
             os.close(descriptor)
 
     def write(self, things: list[T]) -> None:
-        """Write this list; raises CallerError, also where the file has become unreadable meanwhile."""
+        """Write the list; raises CallerError, even if the file became unreadable only after it was read."""
         if self._stamp() != self._known:
             self.read()  # a file that cannot be read is not overwritten
         write_private(self._file, json.format(json.encode(things)))

@@ -391,7 +391,7 @@ def _check_server(server: Server, path: tuple[str, ...]) -> None:
 
 
 def _check_connections(made: ConnectionSettings, path: tuple[str, ...]) -> None:
-    """Without these there would be no bound, or no request could come in."""
+    """Check that no bound is 0: there would be no bound, or no request could come in."""
     for key in ("head_bytes", "head_fields", "head_s", "unused_s"):
         if not getattr(made, key):
             raise InvalidSetting((*path, key), "must be more than 0")

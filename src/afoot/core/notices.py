@@ -1,4 +1,4 @@
-"""`notice` says for a silent tool how long it runs, or on whom it waits (T5); also summaries of child calls.
+"""`notice` says how long a silent tool runs, or on whom it waits (T5); also summaries of child calls.
 
 `format_number` and `format_size` write numbers as people do.
 """

@@ -1,4 +1,4 @@
-"""The Protocols by which the engine knows the world: `Clock`, `Journal`, `Provider`, `Run` and hooks.
+"""The Protocols through which the engine uses all other parts: `Clock`, `Journal`, `Provider`, `Run`, hooks.
 
 The structs beside them are what goes through these ports: tools, reports, queries, rows, batches.
 """

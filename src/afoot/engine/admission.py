@@ -1,4 +1,4 @@
-"""The waits between a call's opening and its start: for a yes, and for a slot.
+"""The waits between the opening of a call and its start: for an approval, and for a slot.
 
 `wait_for_approval` asks until it is decided (A2, A5), about the tool as it is now (A7). `Slots` counts the
 calls that may run at once; a full queue is an answer, not a wait (C8).
@@ -231,7 +231,7 @@ class Slots:
         await live.gate
 
     def free(self, live: LiveCall) -> None:
-        """Give this call's slot back, if it has one: what it took, whatever the limits are by now."""
+        """Give back the slot of this call, if it has one, even if the limits have changed since."""
         for key in self.holders.pop(live.call.id, ()):
             self._taken[key] -= 1
             if not self._taken[key]:

@@ -1,4 +1,4 @@
-"""`ApprovalPolicy` says who is asked before a tool runs, and what needs no asking any more (A1 to A6).
+"""`ApprovalPolicy` decides who is asked before a tool runs, and which calls need no approval (A1 to A6).
 
 It keeps the allowlist, and through `ApprovalHistory` what the operator last approved of each tool. The
 functions below make the question that a reviewer sees, read the answer, and say to the model what a no means.
@@ -205,7 +205,7 @@ class ApprovalPolicy:
         raise ToolError(text, "refused", code=UNANSWERABLE, hint=hint)
 
     def reason_to_ask(self, tool: Tool, caller: str) -> str:
-        """Why this tool is not run without asking, for the reviewer."""
+        """The reason why this tool needs an approval, for the reviewer."""
         name = own_name(tool)
         for entry in self.entries:
             is_meant = entry.server == tool.server and entry.caller in ("", caller)

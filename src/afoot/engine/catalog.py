@@ -1,4 +1,4 @@
-"""`Catalog` knows which tools there are, under which names, and who runs them.
+"""`Catalog` lists the offered tools, with their names and the providers that run them.
 
 A name belongs to its server (U12): no tool gets a name in the range of another server or of the gateway, and
 `NameNote` says which tools are therefore called otherwise. `EffectiveSettings` says how a tool is run: its
@@ -136,7 +136,7 @@ class Catalog:
         return iter([tool for _, tool in self.known.values() if not tool.gone])
 
     def listen(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call this after every change; the function that is returned ends it."""
+        """Call a function after every change; the returned function ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

@@ -1,4 +1,4 @@
-"""`ChildCalls` lets the calls below a call count for it: their progress, signs of life, questions, ends (P8).
+"""`ChildCalls` passes progress, signs of life, questions and ends between a call and its children (P8).
 
 A child that asks stops the clocks of everything above it; a caller that can answer is asked by its own call.
 """

@@ -1,4 +1,4 @@
-"""`Deadlines` applies the clocks of calls, by one lazy timer for each; `LoopClock` is the time they go by.
+"""`Deadlines` applies the clocks of calls, by one lazy timer for each; `LoopClock` measures their time.
 
 Hearing a tool touches no timer: `LiveCall.heard` moves, and the timer that fires too early is set anew.
 
@@ -71,7 +71,7 @@ class LoopClock:
         return at + self.offset
 
     def at(self, when: float, then: Callable[[], object]) -> TimerHandle:
-        """Call this at an instant, or earlier if the clock stands still meanwhile."""
+        """Call a function at an instant, or earlier if the clock stood still in between."""
         return self._loop.call_at(when - self.offset, then)
 
     def expect(self, within_s: float) -> None:
@@ -126,7 +126,7 @@ class Deadlines:
         self._is_scheduled = False
 
     def defer(self, owner: object, action: Callable[[], object]) -> None:
-        """Do this in a moment, unless its owner takes it out of `deferred` before."""
+        """Call a function after a moment, unless its owner removes it from `deferred` before."""
         self.deferred[owner] = action
         if not self._is_scheduled:
             self._is_scheduled = True

@@ -220,7 +220,7 @@ class Engine:
         return self.wire_log
 
     def _apply_quotas(self, tables: dict[str, QuotaSettings]) -> None:
-        """Put these quotas in force; what was used before still counts."""
+        """Apply these quotas; earlier use still counts."""
         before = self.quota
         if before is not None and before.tables == tables:
             return

@@ -1,4 +1,4 @@
-"""`Follower` reads along with one call, `Watcher` with all of them; `Wakeup` is what their readers wait for.
+"""`Follower` reads the news of one call, `Watcher` those of all calls; `Wakeup` wakes their readers.
 
 A follower is one flag and one position; it never delays the call.
 """

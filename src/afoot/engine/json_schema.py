@@ -1,4 +1,4 @@
-"""`find_misfits` finds where a value does not fit a JSON schema, in a time that nobody else notices."""
+"""`find_misfits` finds where a value does not fit a JSON schema, within a short, bounded time."""
 
 import jsonschema_rs
 

@@ -1,4 +1,4 @@
-"""`LiveCall` is a call while it lives: its work, its timer, its newest facts, and those who read along.
+"""`LiveCall` is a call that has not ended: its work, its timer, its newest facts, and its followers.
 
 `Submission` is what a caller wants run, as `Engine.submit` takes it.
 """

@@ -48,7 +48,7 @@ class Mirrors:
         return True
 
     def load(self, owner: str, entries: Sequence[Entry], samples: Sequence[Sample]) -> None:
-        """Take in a call from its beginning, or the facts that are missing here, as the history has them."""
+        """Take in facts of a call that the history has: all of them, or those that are missing here."""
         if entries and self.take(owner, entries):
             live = self._calls.get(entries[0].call)
             if samples and live is not None and live.call.readings < samples[-1].number:

@@ -1,4 +1,4 @@
-"""`load_call` finds a call that lives or is in the journal; `recover` goes on with those of a dead gateway.
+"""`load_call` finds a live or a stored call; `recover` continues the calls of a dead gateway.
 
 A call of a gateway that died is queued again, run again, lost or uncertain (U4).
 """

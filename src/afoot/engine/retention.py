@@ -1,4 +1,4 @@
-"""`Retention` takes out calls that are kept no longer, a few at a time, beside all other work (H6)."""
+"""`Retention` deletes the calls that are not kept any longer, a few at a time, beside all other work (H6)."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""`Gateway` is the gateway as a Python program uses it: tools in, calls out, nothing of any wire."""
+"""`Gateway` is a gateway inside a Python program: it takes tools and runs calls, without any network."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`run` is the composition root: it puts a gateway and its surfaces together, and takes them down again.
+"""`run` is the composition root: it assembles a gateway and its surfaces, and closes them at the end.
 
 `serve_until` does the same on a loop that is there already. `gateway.asgi` uses its steps: `new_state`,
 `open_access`, `route_surfaces` and `wind_down`.

@@ -1,4 +1,4 @@
-"""`CallNotes` is what telemetry notes of a living call: its milestones, attempts, silences and waits."""
+"""`CallNotes` collects for telemetry the milestones, attempts, silences and waits of a live call."""
 
 from collections.abc import Sequence
 from typing import Protocol

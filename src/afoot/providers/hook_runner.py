@@ -53,7 +53,7 @@ class HookAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def refusal(self) -> str | None:
-        """Why it refuses the call, if it does."""
+        """The reason why the hook refuses the call; None if it does not."""
         if self.refuse is None or self.refuse is False:
             return None
         return self.refuse if isinstance(self.refuse, str) and self.refuse else "it gave no reason"
@@ -93,7 +93,7 @@ class ActiveHook:
         return pattern_fits(pattern, tool) and (not is_lax or pattern_trusts(pattern, tool))
 
     async def run(self, event: dict[str, Any]) -> HookAnswer:
-        """Run it and return its answer; raises HookFailed, also when it takes too long."""
+        """Run the hook and return its answer; raises HookFailed, also for a hook that takes too long."""
         limit = asyncio.timeout(self.hook.timeout_s)
         try:
             async with limit:
@@ -291,7 +291,7 @@ async def _read_output(stream: asyncio.StreamReader | None) -> bytes:
 
 
 async def _kill(process: Process) -> None:
-    """Kill it, and everything it started."""
+    """Kill the command, and everything that it started."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""`HookSet` has the hooks of the settings: they see calls, or have a say before calls start (K1).
+"""`HookSet` runs the hooks of the settings: they observe calls, or decide before a call starts (K1).
 
 `HookNotifier` follows all calls and tells the hooks that only look on; these never delay a call. One run of
 one hook is in `hook_runner`.

@@ -140,7 +140,7 @@ class Acceptor:
             self.forget(pending)
 
     def forget(self, pending: "PendingTls") -> None:
-        """Count it no more."""
+        """Stop counting this connection."""
         self._connections.leave(pending)
         self._silent.discard(pending)
         self._shaking.pop(pending, None)

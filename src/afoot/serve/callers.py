@@ -66,7 +66,7 @@ class CallerRequests(Struct, eq=False):
             self.attached += 1
 
     def ended_with_round(self, number: int, retry_until: float) -> None:
-        """Take note that a request ended with round `number`, and until when its retry is due."""
+        """Note that a request ended with round `number`, and the time by which its retry is due."""
         if self.round < number:
             self.round = number
             self.attached = 0

@@ -1,4 +1,4 @@
-"""`Connections` bounds what peers hold open before anybody knows them: how many, and for how long (S5).
+"""`Connections` limits the number and the duration of each peer's connections, before it is known (S5).
 
 One timer for all looks once in `SWEEP_S` which connections are late. A request then costs no timer of its
 own: a connection only stores the time at which it is due.

@@ -54,7 +54,7 @@ class OwnOffers:
             self._tell("prompts", None)
 
     def changed(self, uri: str) -> None:
-        """Tell those who listen to this resource that it has changed."""
+        """Tell the listeners of this resource that it has changed."""
         self._tell("resource", uri)
 
     @property
@@ -193,7 +193,7 @@ class OwnOffers:
             raise Fault(INTERNAL_ERROR, str(error), status=503) from None
 
     def listen(self, callback: Callback) -> Callable[[], object]:
-        """Call this for each change, until the function that is returned is called."""
+        """Call a function for each change; the returned function ends this."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback)
 

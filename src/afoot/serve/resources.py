@@ -61,7 +61,7 @@ class ServerResources(Protocol):
 
     @property
     def capabilities(self) -> Mapping[str, object]:
-        """The capabilities that it declared; empty while it has declared none."""
+        """The capabilities that the server declared; empty before it declared any."""
         ...
 
     @property
@@ -435,12 +435,12 @@ class ResourceCatalog:
         self._listeners[id(listener)] = listener
 
     def leave(self, listener: ChangeListener) -> None:
-        """Tell this listener nothing more."""
+        """Stop telling this listener of changes."""
         self._listeners.pop(id(listener), None)
         self.subscriptions.leave(listener)
 
     async def watch(self, uri: str, listener: ChangeListener) -> None:
-        """Tell this listener also when this resource changes; raises Fault."""
+        """Tell this listener of changes of this resource, too; raises Fault."""
         if len(uri) > URI_MAX:
             raise Fault(INVALID_PARAMS, f"params.uri: over {URI_MAX} characters")
         holders = [server for server in self.holders(uri) if _can_subscribe(server.capabilities)]

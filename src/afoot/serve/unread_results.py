@@ -57,11 +57,11 @@ class UnreadResults:
         return True
 
     def await_room(self, wake: Callable[[], object]) -> None:
-        """Call this whenever a result was read, until `leave`."""
+        """Call a function whenever a result was read, until `leave`."""
         self._waiting[wake] = None
 
     def leave(self, wake: Callable[[], object]) -> None:
-        """Call this no more."""
+        """Stop calling the function of `await_room`."""
         self._waiting.pop(wake, None)
 
     def refusal(self, caller: str) -> Fault:

@@ -355,7 +355,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count it no more."""
+        """Stop counting this connection."""
         self._on_lost()
         super().connection_lost(exc)
 

@@ -60,7 +60,7 @@ def select_purgeable(db: sqlite3.Connection, rule: PurgeRule) -> list[PurgeableC
 
 
 def delete_calls(db: sqlite3.Connection, gone: Sequence[PurgeableCall], position: int) -> None:
-    """Delete these calls completely or not at all; no position is ever given out a second time."""
+    """Delete these calls completely or not at all; their positions are never used again."""
     db.execute("BEGIN IMMEDIATE")
     try:
         for table in ("facts", "samples"):

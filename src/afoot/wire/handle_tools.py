@@ -1,4 +1,4 @@
-"""Handles: the answer for a call that outlasts its caller's wait, and the tools that go on with it (H5)."""
+"""`handle_result` answers a caller that cannot wait any longer; `TOOLS` are the tools for its call (H5)."""
 
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Chromium starts a browser process with a fresh profile, and ends it with all its children."""
+"""`Chromium` starts a browser process with a fresh profile, and ends it with all its children."""
 
 import asyncio
 import fcntl

@@ -1,4 +1,4 @@
-"""Profiles holds every browser profile that the gateway knows, with its tabs and open page contexts.
+"""`Profiles` holds every browser profile that the gateway knows, with its tabs and open page contexts.
 
 A page context is one document in which tools can run: a page's own tools, or the isolated world of a plugin.
 A carrier (the extension's WebSocket, or CDP) sends frames to a browser and passes its frames to a listener.
@@ -102,7 +102,7 @@ class OpenContext(Struct, eq=False):
 
     @property
     def tab(self) -> Tab:
-        """The tab that it is in, as far as its browser has described it."""
+        """The tab of this context, as far as its browser has described it."""
         info = self.info
         return self.profile.tabs.get(info.tab) or Tab(info.tab, title=info.title, url=info.url)
 

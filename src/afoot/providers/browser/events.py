@@ -1,4 +1,4 @@
-"""BrowserEvents handles the frames of all browsers: it keeps profiles, page contexts and runs up to date.
+"""`BrowserEvents` handles the frames of all browsers: it keeps profiles, page contexts and runs up to date.
 
 It decides which frames may be believed (B7): a frame about a run counts only if it comes from the page
 context to which the run was sent. It also decides which runs go on after a lost link (B6).

@@ -1,4 +1,4 @@
-"""ExtensionLinks keeps an ExtensionLink for each browser profile that the extension connects.
+"""`ExtensionLinks` keeps an ExtensionLink for each browser profile that the extension connects.
 
 A link stays the same object over all WebSockets of its profile: a browser stops and starts the extension's
 service worker often.

@@ -1,4 +1,4 @@
-"""ExtensionCopies makes the folders with copies of the extension that browsers load, and updates them (B7).
+"""`ExtensionCopies` makes the folders with copies of the extension that browsers load, and updates them (B7).
 
 The folder of a copy is opened once. All files are written below that descriptor, never through a link.
 """

@@ -1,4 +1,4 @@
-"""PageRun runs one tool in a page: it sends the request, passes reports on, and waits for the result.
+"""`PageRun` runs one tool in a page: it sends the request, passes reports on, and waits for the result.
 
 Below it are the readers of the page's result, which is untrusted (B7), and the errors for a caller whose
 page or browser went away during the run (B6).

@@ -1,4 +1,4 @@
-"""Plugins reads all plugins of a gateway from their folders, and reads them again when files change (B2).
+"""`Plugins` reads all plugins of a gateway from their folders, and reads them again when files change (B2).
 
 It also stores the tools that a plugin's code had in a page, so that they are offered before a tab is open.
 """

@@ -1,4 +1,4 @@
-"""BrowserProvider offers the tools of pages and plugins, and runs them in browser tabs (B2, B5).
+"""`BrowserProvider` offers the tools of pages and plugins, and runs them in browser tabs (B2, B5).
 
 Carriers call it as their `contexts.BrowserListener`, the engine as a `core.ports.Provider`.
 """

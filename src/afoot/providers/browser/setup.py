@@ -1,4 +1,4 @@
-"""BrowserSetup opens the browser part of a gateway: provider, plugins, and the connection over CDP."""
+"""`BrowserSetup` opens the browser part of a gateway: provider, plugins, and the connection over CDP."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""TabView, PluginView and BrowserView describe browsers for people and models (B2).
+"""`TabView`, `PluginView` and `BrowserView` describe browsers for people and models (B2).
 
 Each has a state and a reason: a tab is ready or unavailable, a plugin can also be closed (no tab has its
 page). The tool `afoot_tabs` returns the same list.

@@ -1,4 +1,4 @@
-"""PageToolList lists the tools of all page contexts; ContextChooser picks the context for a call (B2).
+"""`PageToolList` lists the tools of all page contexts; `ContextChooser` picks the context for a call (B2).
 
 A tool that several tabs have, with the same source and definition, is offered once. A call names its tab, or
 runs in the tab that the person at the browser used last.

@@ -1,4 +1,4 @@
-"""ToolDraft is a tool of a page or plugin, checked and limited, before it has a name.
+"""`ToolDraft` is a tool of a page or plugin, checked and limited, before it has a name.
 
 BrowserSource says where a tool is from: the origin of a page or the code of a plugin, never a claim of the
 page (B7). ToolNames gives each tool a name that no other source can take (B2), also after a restart.

@@ -1,4 +1,4 @@
-"""`App`: what the tools of one file share. `Lifespans` keeps the lifespans of one gateway, or child, open.
+"""`App` holds what the tools of one file share; `Lifespans` keeps the lifespans of a gateway or child open.
 
 A lifespan opens when its file is loaded, in a task of its own, so that it delays nothing else. When the file
 is read again, the new lifespan opens at once, and the old one closes after the last call that runs on the old
@@ -70,7 +70,7 @@ class OpenLifespan:
         return None if self.is_open else RunnerStart("opening the lifespan of its file", self.opened)
 
     async def opened(self) -> None:
-        """Wait until it is open; raises ToolError saying why it is not."""
+        """Wait until the lifespan is open; raises ToolError with the reason if it does not open."""
         await self._ready.wait()
         self._check_is_open()
 
@@ -86,11 +86,11 @@ class OpenLifespan:
             self._unused.set()
 
     def retire(self) -> None:
-        """Close it once no call uses it."""
+        """Close the lifespan when no call uses it any more."""
         self._retired.set()
 
     async def close(self) -> None:
-        """Close it, whatever uses it, within CLOSE_S."""
+        """Close the lifespan within CLOSE_S, even if calls still use it."""
         self._retired.set()
         self._unused.set()
         await asyncio.wait([self._task], timeout=CLOSE_S)

@@ -1,4 +1,4 @@
-"""`Context`: the object that a tool's function receives, and the only part of afoot that it needs to know.
+"""`Context` is the object that a tool's function receives, the only part of afoot that it needs to know.
 
 A context may be used on the engine's loop, on another loop and in any thread: off the engine's loop,
 everything goes through the loop queue. With a running loop, `ask`, `sample`, `roots` and `call` are awaited;

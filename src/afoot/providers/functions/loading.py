@@ -1,4 +1,4 @@
-"""`load_file` and `load_module`: the tools, the app and the servers of a file or module.
+"""`load_file` and `load_module` find the tools, the app and the servers of a file or module.
 
 A file is read afresh each time. A server is an object of the `mcp` SDK or of FastMCP. Nothing here imports
 either of them.

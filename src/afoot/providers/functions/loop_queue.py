@@ -1,4 +1,4 @@
-"""`LoopQueue`: the one queue on which reports from other threads travel to the engine's loop, in order.
+"""`LoopQueue` is the one queue on which reports from other threads travel to the engine's loop, in order.
 
 Its capacity, and what happens when it is full: plain readings wait outside, only the newest of each call;
 content is refused; the thread that sent a partial result waits for room, which holds back only the generator
@@ -80,7 +80,7 @@ class LoopQueue:
             pass
 
     def deliver_now(self, call: object) -> None:
-        """Deliver, on the loop, what came from other threads until now: the end of a call comes behind it."""
+        """Deliver the reports that other threads have sent, so that the end of a call comes after them."""
         with self._lock:
             newest = self._newest.pop(call, None)
         if newest is not None:

@@ -1,4 +1,4 @@
-"""`ToolOptions`, the options of the decorator `tool`, and `FunctionSettings`, the settings of a provider."""
+"""`ToolOptions` are the options of the decorator `tool`, `FunctionSettings` the settings of a provider."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

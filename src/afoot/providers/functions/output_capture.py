@@ -1,4 +1,4 @@
-"""`install`: copies what a tool prints and logs into its call's history; the output itself goes on as before.
+"""`install` makes prints and logs of a tool part of its call's history; the output itself stays as before.
 
 Only code that runs in a call is captured. The call is found by the context variable, which our threads
 inherit.

@@ -1,4 +1,4 @@
-"""`report`: reports progress from any code of a tool, also in a process that an isolated tool started (P1).
+"""`report` reports progress from any code of a tool, even in a process that an isolated tool started (P1).
 
 The module imports nothing of afoot, so that it adds little to such a process.
 """

@@ -1,4 +1,4 @@
-"""`ResultEncoder`: the output schema of a function by its return annotation, and its values as results.
+"""`ResultEncoder` makes a function's output schema from its annotation, and results from its values.
 
 A return annotation of `None`, `Any` or content gives no output schema, as such a result is for reading. Nor
 does a container of anything (`list`, `dict[str, Any]`), as content may be in it, nor the text of a generator,

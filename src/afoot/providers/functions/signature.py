@@ -1,4 +1,4 @@
-"""`Signature`: the input schema of a function by its parameters, and arguments checked straight from JSON.
+"""`Signature` makes a function's input schema from its parameters, and checks arguments in JSON.
 
 `parse_docstring` finds the descriptions of the tool and of each parameter. The styles are those of Google,
 NumPy, reST and Epydoc; the library `docstring_parser` reads each of them.

@@ -1,4 +1,4 @@
-"""`ToolThreads` and `LoopThread`: functions in threads or on loops of their own, off the engine's loop (G4).
+"""`ToolThreads` and `LoopThread` run functions in threads or on loops of their own (G4).
 
 A thread cannot be killed. One whose call was cancelled sees it in `ctx.cancelled`, and is counted until it
 ends.

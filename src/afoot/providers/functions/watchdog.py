@@ -1,4 +1,4 @@
-"""`Watchdog`: notices when a tool blocks the engine's loop, and gives that tool a loop of its own (G4).
+"""`Watchdog` notices when a tool blocks the engine's loop, and gives that tool a loop of its own (G4).
 
 It also notices when a tool in another thread keeps the interpreter's lock, as C code may that never gives it
 up. Then nothing can run, the watchdog neither, so it says so afterwards.
@@ -110,7 +110,7 @@ class Watchdog:
             self.wake()
 
     def leave_thread(self, ctx: Context) -> None:
-        """Watch this thread no more: its call ends. The watchdog may not have had its turn since."""
+        """Stop watching this thread, because its call ends. The watchdog still checks its last moments."""
         left = self._in_threads.pop(ctx)
         if len(self._left_threads) < _MAX_LEFT and self._loop is not None:
             left.left_cpu_s = time.thread_time()

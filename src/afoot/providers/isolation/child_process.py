@@ -1,4 +1,4 @@
-"""`ChildProcess`: one child process as the gateway sees it, and `IsolatedCall`: one call in it.
+"""`ChildProcess` is one child process as the gateway sees it; `IsolatedCall` is one call in it.
 
 At the end of the module: the error that a call gets when its process ends, or when its tool raised in it.
 """

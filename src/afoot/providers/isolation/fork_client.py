@@ -1,4 +1,4 @@
-"""`ForkClient`: the fork server as the gateway sees it, and the socket on which it and all children connect.
+"""`ForkClient` is the gateway's side of the fork server, with the socket to which all children connect.
 
 A `FrameConnection` is one such connection. Its first message says who it is.
 """

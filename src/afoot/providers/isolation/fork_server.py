@@ -1,4 +1,4 @@
-"""`ForkServer`: the process that forks the children of one gateway, and leaves nothing of them behind.
+"""`ForkServer` is the process that forks the children of one gateway, and leaves nothing of them behind.
 
 It is small, has no threads and loads no tool, so that forking it is safe and quick. A process that a child
 started becomes the fork server's own when the child dies, and is killed. When the gateway is gone, also by

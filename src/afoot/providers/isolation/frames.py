@@ -1,4 +1,4 @@
-"""`encode_frame` and `FrameDecoder`: the messages between a gateway, its fork server and its child processes.
+"""`encode_frame` and `FrameDecoder` write and read messages of gateway, fork server and child processes.
 
 A message is a struct as JSON. A frame is `MAGIC`, the length of the message in four bytes, and the message.
 """

@@ -1,4 +1,4 @@
-"""`ChildPool`: the child processes of one gateway, kept ready by module, handed out for calls, replaced."""
+"""`ChildPool` keeps the child processes of one gateway ready, by module, and hands them out for calls."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""`main`: the reaper, the process between a gateway and its fork server.
+"""`main` is the reaper, the process between a gateway and its fork server.
 
 The reaper forks the fork server and waits for its end. If the fork server is killed, its children become
 children of the reaper, which kills them all. The fork server cannot do that for itself, and no other process

@@ -1,4 +1,4 @@
-"""`RemoteRun`: a run (`core.ports.Run`) in a child process, whose engine is in the gateway.
+"""`RemoteRun` is a run (`core.ports.Run`) in a child process; its engine is in the gateway.
 
 Reports go to the gateway over a `GatewayPipe`; answers come back by number.
 """

@@ -1,4 +1,4 @@
-"""`IsolatedTool`: a tool that runs in child processes, the limits of its calls, and the work of one call."""
+"""`IsolatedTool` is a tool that runs in child processes, with the limits of its calls."""
 
 import inspect
 import math

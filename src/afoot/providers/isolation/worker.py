@@ -1,4 +1,4 @@
-"""`main`: a child process. It loads its module once, then runs one call after the other, as a gateway would.
+"""`main` is a child process: it loads its module once, then runs one call after the other like a gateway.
 
 The event loop of this process only carries messages. The tool runs in threads beside it, so that a cancel or
 an answer can always reach it.
@@ -119,7 +119,7 @@ class ChildLifespan:
         self._thread = LoopThread("lifespan")
 
     def open(self) -> str:
-        """Open it, if there is one; gives the error if that fails."""
+        """Open the lifespan, if there is one; returns the error if that fails."""
         app = self._loaded.app
         if app is None or app.lifespan is None:
             return ""
@@ -133,7 +133,7 @@ class ChildLifespan:
         return ""
 
     def close(self) -> None:
-        """Close it, within its limit."""
+        """Close the lifespan, within its time limit."""
         if self.is_open:
             self._wait(self.lifespans.__aexit__())
 

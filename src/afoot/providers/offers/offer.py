@@ -1,4 +1,4 @@
-"""`Offer`: a function as a resource or a prompt, and the decorators `resource`, `prompt` and `completion`.
+"""`Offer` is a function as a resource or a prompt; `resource`, `prompt` and `completion` make offers.
 
 A read of a resource, and a prompt that is filled in, is a call of its function: with the clocks, the
 progress, the questions and the history of any call. These calls are named `resource URI` and `prompt NAME`.

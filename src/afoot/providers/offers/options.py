@@ -1,4 +1,4 @@
-"""`ResourceOptions` and `PromptOptions`: the options of the decorators `resource` and `prompt`."""
+"""`ResourceOptions` and `PromptOptions` are the options of the decorators `resource` and `prompt`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict

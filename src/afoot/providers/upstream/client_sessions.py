@@ -1,4 +1,4 @@
-"""`ClientSessions` are the clients of ours that servers reach outside calls: with logs, and for roots (U5).
+"""`ClientSessions` lists the clients that servers can reach outside calls, with logs and for roots (U5).
 
 Only clients of the handshake era have a stream for that. `serve` lets them join and leave.
 """
@@ -27,7 +27,7 @@ class ClientSession(Protocol):
 
     @property
     def log_level(self) -> str | None:
-        """The level that it asked for; None if it asked for no logs."""
+        """The log level that the client asked for; None if it asked for no logs."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class ClientSession(Protocol):
         ...
 
     def list_roots(self) -> Awaitable[list[Raw]]:
-        """Ask it for its roots; raises Fault, AfootError."""
+        """Ask the client for its roots; raises Fault, AfootError."""
         ...
 
 

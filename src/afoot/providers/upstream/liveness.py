@@ -1,4 +1,4 @@
-"""`LivenessProbe` pings a server that is silent while calls wait for it, and tells them if it is deaf.
+"""`LivenessProbe` pings a server that is silent while calls wait, and tells them if no answer comes.
 
 A stopped process keeps its pipes and its port: nothing but a ping without an answer shows it (U4). A ping is
 no sign of life of a tool, and touches no clock (C5). It ends nothing either: a server that works on something

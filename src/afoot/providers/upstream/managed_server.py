@@ -146,7 +146,7 @@ class ManagedServer:
 
     @property
     def error(self) -> str:
-        """Why it is not ready; nothing if it is."""
+        """The reason why the server is not ready; empty if it is."""
         if self.lease is None:
             return self.why
         connection = self.lease.connection

@@ -115,13 +115,13 @@ class QuestionListener:
         return self._ask(question)
 
     def progress(self, told: ReceivedProgress) -> None:
-        """Drop it: nobody shows it."""
+        """Drop the progress: nobody would see it."""
 
     def log(self, said: ReceivedLog) -> None:
-        """Drop it: nobody keeps it."""
+        """Drop the log message: nobody would see it."""
 
     def hindered(self, by: str, hint: str) -> None:
-        """Drop it: the lookup has a clock of its own."""
+        """Drop the hint: the lookup has a clock of its own."""
 
 
 class Upstream:
@@ -153,7 +153,7 @@ class Upstream:
 
     @property
     def error(self) -> str:
-        """Why it failed or died, if it did."""
+        """The reason why the server failed or died, if it did."""
         return self._options.clean(self._reconnecting(LISTING).error)
 
     @property

@@ -1,4 +1,4 @@
-"""`Roster` lists the servers that there should be, from the config file, hosts' files and targets.
+"""`Roster` lists the configured servers: those of the config file, of hosts' files and of targets.
 
 `gather_servers` makes it. `KnownServers` keeps what servers offered the last time in the state folder, so
 that a known server is started only when it is used.

@@ -153,7 +153,7 @@ class Servers:
         return tuple(dict.fromkeys((*logged_in, *cleared)))
 
     async def forget(self, caller: str) -> None:
-        """Close the connections that were this caller's own: the caller is gone."""
+        """Close the connections of this caller alone, because the caller has left."""
         for managed in self.list():
             if managed.lease is not None and managed.entry.server.per_caller:
                 await managed.lease.connection.forget(caller)

@@ -120,7 +120,7 @@ class StdioTransport(asyncio.SubprocessProtocol):
         """Do nothing: one pipe carries everything."""
 
     async def close(self) -> None:
-        """Ask it to end by closing its stdin, then firmly, then kill its whole group."""
+        """End the server: close its stdin, then send SIGTERM, then kill its whole process group."""
         if self._process is None:
             return
         if self._is_dead:

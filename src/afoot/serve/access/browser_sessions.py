@@ -1,4 +1,4 @@
-"""`BrowserSessions`: login codes that work once, and the sessions of the browsers that used them (S1)."""
+"""`BrowserSessions` keeps login codes that work once, and the sessions of browsers that used them (S1)."""
 
 import hmac
 from collections.abc import Callable

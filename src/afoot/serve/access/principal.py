@@ -1,4 +1,4 @@
-"""`Principal`: the identity of a request, as far as it was proved, and its scopes (S2, S3).
+"""`Principal` is the identity of a request, as far as it was proved, with its scopes (S2, S3).
 
 Four scopes are the gateway's own: SCOPES. Any other scope is one that tools require (F1); it opens nothing
 else. The holder of the operator's token needs no scope.

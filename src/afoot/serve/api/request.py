@@ -59,7 +59,7 @@ class ApiRequest(Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """The operator who asks, as far as they can be told apart: a caller's name, or a session's id."""
+        """The operator who asks, as far as operators are distinct: a caller's name, or a session's id."""
         return self.session if self.principal.caller == OPERATOR else self.principal.caller
 
     def query(self, *known: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`SidePanel`: the content of the extension's side panel, and what the person at it may do."""
+"""`SidePanel` makes the content of the extension's side panel, and carries out what its person decides."""
 
 from collections.abc import Callable
 from typing import Any, Self

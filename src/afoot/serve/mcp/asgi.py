@@ -277,7 +277,7 @@ def check_media_types(headers: Mapping[str, str]) -> None:
 
 
 def check_duplicate_headers(scope: Scope, request: Id | None | UnsetType) -> None:
-    """Check that no routing header, and none that mirrors an argument, stands twice; raises Fault."""
+    """Check that no routing header, and no header that repeats an argument, occurs twice; raises Fault."""
     names = [key for key, _ in scope["headers"]]
     for name in names:
         if names.count(name) > 1 and (name in _ROUTING or name.startswith(b"mcp-param-")):

@@ -1,4 +1,4 @@
-"""Handles let a caller that cannot wait leave a call running and find it again with `run_handle_tool` (H5).
+"""`run_handle_tool` runs the tools by which a caller finds a call again that it could not wait for (H5).
 
 `client_timeout` says how long a caller waits for an answer. A caller with such a limit also sees three tools
 of ours: one waits for a call that was handed over, one lists the caller's calls, one cancels a call. None of

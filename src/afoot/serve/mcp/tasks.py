@@ -35,7 +35,7 @@ Render = Callable[[LiveCall], list[bytes]]
 
 
 def runs_as_task(gateway: GatewayState, tool_call: ToolCall, tool: Tool | None, *, modern: bool) -> bool:
-    """Whether this call is to be a task; raises Fault where its tool and its caller do not agree on that.
+    """Whether the call becomes a task; raises Fault if its tool and its caller do not agree.
 
     In 2025-11-25 the caller says so, and the list of tools tells it whether it may. In 2026-07-28 the gateway
     decides: by the tool, else by how long the tool usually takes.

@@ -178,7 +178,7 @@ def notification(method: str, **params: object) -> bytes:
 
 
 def cancel_notification(request: Id, reason: str) -> bytes:
-    """The notification that a request of ours needs no answer any more."""
+    """The notification that one of our requests needs no answer any more."""
     return notification("notifications/cancelled", requestId=request, reason=reason)
 
 

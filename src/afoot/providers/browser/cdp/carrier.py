@@ -1,4 +1,4 @@
-"""CdpBrowser is the carrier of a browser that is connected by CDP; its frames are the extension's (B5)."""
+"""`CdpBrowser` is the carrier of a browser that is connected by CDP; its frames are the extension's (B5)."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""CdpConnection sends commands to a browser over the DevTools protocol, and receives answers and events.
+"""`CdpConnection` sends commands to a browser over the DevTools protocol, and receives answers and events.
 
 Its transport is the pipe of a browser that the gateway started, or a WebSocket. The address of a WebSocket
 must be on this machine, because everybody who can connect to a debugging port controls the browser.

@@ -1,4 +1,4 @@
-"""CdpContexts keeps the page contexts of a browser that is connected by CDP, and passes frames to and fro.
+"""`CdpContexts` keeps the page contexts of a browser that is connected by CDP, and passes frames to and fro.
 
 A page context lives in an isolated world: an execution context of a frame's document with scripts of ours.
 The scripts are those of the extension (see the functions below). Ids and addresses are those that the

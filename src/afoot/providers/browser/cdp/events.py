@@ -1,4 +1,4 @@
-"""CdpSession holds the state of one attached tab or frame; the structs are the CDP events that it needs."""
+"""`CdpSession` holds the state of one attached tab or frame; the structs are the CDP events that it needs."""
 
 from collections.abc import Iterator
 from typing import TypeVar

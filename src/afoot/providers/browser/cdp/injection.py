@@ -1,4 +1,4 @@
-"""Injector puts our scripts into tabs and frames; BindingListener handles the frames that they send.
+"""`Injector` puts our scripts into tabs and frames; `BindingListener` handles the frames that they send.
 
 A frame counts only for the page context of the execution context that, by the browser's word, sent it (B7).
 """

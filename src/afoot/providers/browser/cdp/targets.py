@@ -1,4 +1,4 @@
-"""Targets attaches to every tab and frame of a browser, and reports the list of tabs (B5).
+"""`Targets` attaches to every tab and frame of a browser, and reports the list of tabs (B5).
 
 WorldTracker follows execution contexts in attached sessions: it starts plugins in new documents, and closes
 page contexts with the reason why their document went (B6).

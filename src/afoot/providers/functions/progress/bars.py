@@ -1,4 +1,4 @@
-"""`patch`: turns progress bars of `tqdm`, `rich.progress` and `alive_progress` in a tool into reports (P10).
+"""`patch` turns progress bars of `tqdm`, `rich.progress` and `alive_progress` in a tool into reports (P10).
 
 Methods are patched on their classes, so that code which imported them before is patched, too. `_ImportWatch`
 patches a class that is imported later, as a tool may do in its function. Outside of a call, and in their

@@ -1,4 +1,4 @@
-"""`track_bytes` and `download`: bytes of an HTTP transfer as reports (P10)."""
+"""`track_bytes` and `download` report the bytes of an HTTP transfer (P10)."""
 
 import os
 import secrets

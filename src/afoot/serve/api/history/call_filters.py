@@ -1,4 +1,4 @@
-"""`read_filters` reads which calls a query wants; the list, the summary and the export of calls share it."""
+"""`read_filters` reads the filters of a query for calls; the list, the summary and the export share it."""
 
 from collections.abc import Mapping
 

@@ -44,7 +44,7 @@ async def purge(request: ApiRequest) -> None:
 
 
 async def export(request: ApiRequest) -> None:
-    """Every call, one, or the calls that match, as lines of JSON: the facts of each, then its readings."""
+    """Export all calls, one, or those that match, as lines of JSON: the facts of each, then its readings."""
     given = request.query("call", *FILTERS)
     gateway, reply = request.gateway, request.reply
     query = read_filters(request, given) if any(name in given for name in FILTERS) else None

@@ -1,1 +1,1 @@
-"""Routes behind the live view: the feed of everything, the clocks of calls, and the last hour."""
+"""Routes behind the live view: the event feed of all calls, the clocks of calls, and the last hour."""

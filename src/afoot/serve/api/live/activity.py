@@ -1,4 +1,4 @@
-"""`activity` tells the last hour in figures: calls, how many ran at once, failures, durations."""
+"""`activity` returns figures of the last hour: calls, the number that ran at once, failures, durations."""
 
 from collections.abc import Sequence
 
