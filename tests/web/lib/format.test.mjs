@@ -7,7 +7,7 @@ import {
   formatDuration,
   formatElapsed,
   formatEstimate,
-  formatEta,
+  formatLeft,
   formatNumber,
   formatProgress,
   formatRate,
@@ -72,6 +72,15 @@ test("V1: a span has tenths below ten seconds, and never jumps back where it cha
     "0.0 s",
     "0.0 s",
     "8.4 s",
+test("V6: the time that is left and the time that was used add up to the limit", () => {
+  assert.deepEqual([-1, 5.64, 9.94, 9.96, 10.2, 285.4, 300].map(formatLeft), [
+    ...["0.0 s", "5.6 s", "9.9 s", "0:10", "0:11", "4:46", "5:00"],
+  ]);
+  const seconds = (text) => text.split(":").reduce((sum, digits) => sum * 60 + Number(digits), 0);
+  for (let used = 10.05; used < 290; used += 0.37)
+    assert.equal(seconds(formatSpan(used)) + seconds(formatLeft(300 - used)), 300, `${used} s`);
+});
+
     "9.9 s",
     "0:10",
     "0:42",

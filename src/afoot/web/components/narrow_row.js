@@ -7,7 +7,7 @@ import { stateIcon } from "./state_icon.js";
 import { callWords } from "../lib/call_words.js";
 import { readClocks } from "../lib/clock_reading.js";
 import { h } from "../lib/dom.js";
-import { formatElapsed, formatNumber, formatPercent, formatSpan, safeText } from "../lib/format.js";
+import { formatLeft, formatNumber, formatPercent, formatSpan, safeText } from "../lib/format.js";
 import { computed } from "../lib/signal.js";
 import { isLive, stateOf } from "../lib/state.js";
 
@@ -65,7 +65,7 @@ function clockFigures(clocks, state) {
   const silence = () => {
     const now = clocks();
     if (!now || (now.idle_s === null && !now.frozen)) return "";
-    return now.answer_left_s != null ? formatElapsed(now.answer_left_s) : formatSpan(now.silent_s);
+    return now.answer_left_s != null ? formatLeft(now.answer_left_s) : formatSpan(now.silent_s);
   };
   return h(
     "span.clock-figures",

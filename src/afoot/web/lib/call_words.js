@@ -1,6 +1,6 @@
 // callWords: the one line that says most about a call now: a warning first, then the time left and its last message.
 
-import { formatElapsed, formatEstimate, formatSpan, safeText, statusMessage } from "./format.js";
+import { formatEstimate, formatLeft, safeText, statusMessage } from "./format.js";
 import { STATE_WORDS, OUTCOME_WORDS } from "./state.js";
 
 /** @typedef {import("./state.js").CallState} CallState */
@@ -28,8 +28,8 @@ export function callWords(call, state, clocks) {
 
 /** @param {CallState} state @param {ClockReading} clocks */
 function clockWarning(state, { is_silence_last, is_ceiling_last, idle_s, silent_s, ceiling_left_s }) {
-  if (is_silence_last && idle_s !== null) return `stalled, ends in ${formatSpan(idle_s - silent_s)}`;
-  if (is_ceiling_last && ceiling_left_s !== null) return `${formatElapsed(ceiling_left_s)} to the ceiling`;
+  if (is_silence_last && idle_s !== null) return `stalled, ends in ${formatLeft(idle_s - silent_s)}`;
+  if (is_ceiling_last && ceiling_left_s !== null) return `${formatLeft(ceiling_left_s)} to the ceiling`;
   return state === "stalled" ? STATE_WORDS.stalled : "";
 }
 

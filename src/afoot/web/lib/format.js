@@ -76,7 +76,14 @@ export function formatElapsed(seconds) {
 export const formatSpan = (seconds) =>
   seconds < 9.95 ? `${Math.max(0, seconds).toFixed(1)} s` : formatElapsed(Math.max(10, seconds));
 
-/** The time left, as one number: ~1:24; empty if unknown. @param {Eta | null | undefined} eta */
+/**
+ * A time that is left, or a limit: 5.6 s below ten seconds, then whole ones, rounded up. A time that was used is rounded
+ * down, so the two add up to the limit.
+ * @param {number} seconds
+ */
+export const formatLeft = (seconds) => (seconds < 9.95 ? formatSpan(seconds) : formatElapsed(Math.ceil(seconds)));
+
+/** The estimated time left, as one number: ~1:24; empty if unknown. @param {Eta | null | undefined} eta */
 export const formatEstimate = (eta) => (eta ? `~${formatElapsed(Math.max(1, Math.round(eta.left_s)))}` : "");
 
 /** A fraction as per cent: 60 %. @param {number} share from 0 to 1 */

@@ -3,7 +3,7 @@
 import { get } from "../lib/api.js";
 import { readClocks } from "../lib/clock_reading.js";
 import { each, h } from "../lib/dom.js";
-import { formatClock, formatElapsed, safeText } from "../lib/format.js";
+import { formatClock, formatLeft, safeText } from "../lib/format.js";
 import { registerKeys } from "../lib/keys.js";
 import {
   areQuestionsKnown,
@@ -16,7 +16,7 @@ import { resource } from "../lib/resource.js";
 import { callPath, navigate, route, withQuery } from "../lib/router.js";
 import { computed, effect, signal } from "../lib/signal.js";
 import { store } from "../lib/store.js";
-import { now } from "../lib/time.js";
+import { now, tick } from "../lib/time.js";
 import { answerButtons } from "../components/question/answer_row.js";
 import { registerAnswerKeys } from "../components/call/call_keys.js";
 import { frozenRing } from "../components/clocks.js";
@@ -171,7 +171,7 @@ function railRow(item, { selected }) {
     "data-closed": () => closed() !== "",
     onclick,
   };
-  const left = () => (closed() ? "" : formatElapsed(expires - now()));
+  const left = () => (closed() ? "" : formatLeft(expires - tick()));
   const names = h("span.names", h("b.mid.cut", safeText(tool, 100)), h("span.faint.cut", safeText(server, 60)));
   const link = h(
     "a",
@@ -284,7 +284,7 @@ function questionLine(item, list) {
     h("a.mid", { href: `/inbox?question=${encodeURIComponent(id)}`, onclick }, safeText(tool, 100)),
     destructive && h("span.tag.bad", "destructive"),
     h("span.dim.cut.grow", () => closed() || questionSummary(question)),
-    h("span.t-you.time-left", { shown: () => !closed() }, frozenRing(), () => formatElapsed(expires - now())),
+    h("span.t-you.time-left", { shown: () => !closed() }, frozenRing(), () => formatLeft(expires - tick())),
     each(
       () => (closed() || isHere() ? [] : ["open"]),
       String,

@@ -1,9 +1,8 @@
 // callClocks: the two clocks of a call in full: as they stand while it lives, and how close they came once it has ended.
 
 import { h } from "../../lib/dom.js";
-import { formatElapsed, formatPercent, formatSpan, safeText } from "../../lib/format.js";
+import { formatLeft, formatPercent, formatSpan, safeText } from "../../lib/format.js";
 import { lengthOf } from "../../lib/call/silence.js";
-import { now, tick } from "../../lib/time.js";
 import { ceilingLine, silenceRing } from "../clocks.js";
 import { sawtooth } from "./sawtooth.js";
 
@@ -52,7 +51,7 @@ function silenceWords(reading, silence) {
       h("span.clock-label", () => (reading() ? "Silent" : "Longest silence")),
       " ",
       h("b", { "data-last": () => reading()?.is_silence_last }, figure),
-      h("span.faint", () => (limit() === null ? "" : ` of ${formatSpan(limit() ?? 0)}`)),
+      h("span.faint", () => (limit() === null ? "" : ` of ${formatLeft(limit() ?? 0)}`)),
     ),
     h("div.faint", { shown: place }, place),
     h("div.faint", { shown: () => !isCounted() }, "silence does not end it"),
@@ -64,7 +63,7 @@ function ceilingWords(reading, silence, shown) {
   const limit = () => shown()?.ceiling_s ?? null;
   const share = () => {
     const left_s = reading()?.ceiling_left_s ?? null;
-    if (left_s !== null) return `${formatElapsed(Math.max(0, left_s))} left`;
+    if (left_s !== null) return `${formatLeft(left_s)} left`;
     return limit() === null ? "" : formatPercent(shown()?.used ?? 0);
   };
   const asked = () =>
@@ -77,7 +76,7 @@ function ceilingWords(reading, silence, shown) {
         h("span.clock-label", "On the clock"),
         " ",
         h("b", { "data-last": () => reading()?.is_ceiling_last }, () => formatSpan(shown()?.used_s ?? 0)),
-        h("span.faint", () => (limit() === null ? "" : ` of ${formatSpan(limit() ?? 0)}`)),
+        h("span.faint", () => (limit() === null ? "" : ` of ${formatLeft(limit() ?? 0)}`)),
       ),
       h("span.faint", share),
     ),
@@ -90,9 +89,7 @@ function ceilingWords(reading, silence, shown) {
 function frozenWords(reading) {
   const words = FROZEN_WORDS[reading?.frozen ?? ""] ?? "";
   const left_s = reading?.answer_left_s ?? null;
-  if (!words || left_s === null) return words;
-  // The question beside it counts in whole seconds of the clock, and the two figures must agree.
-  return `${words}, ${formatElapsed(left_s + tick() - now())} to answer`;
+  return words && left_s !== null ? `${words}, ${formatLeft(left_s)} to answer` : words;
 }
 
 /**

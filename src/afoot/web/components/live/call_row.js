@@ -3,7 +3,7 @@
 
 import { each, h } from "../../lib/dom.js";
 import { readClocks } from "../../lib/clock_reading.js";
-import { formatNumber, formatPercent, formatSpan, progressFraction, safeText } from "../../lib/format.js";
+import { formatLeft, formatNumber, formatPercent, formatSpan, progressFraction, safeText } from "../../lib/format.js";
 import { callPath } from "../../lib/router.js";
 import { computed, distinct } from "../../lib/signal.js";
 import { STATE_WORDS, stateOf } from "../../lib/state.js";
@@ -141,19 +141,21 @@ const hasCeiling = ({ clocks, row }) => !row().isRemote && !["queued", "ended"].
 function silenceFigure(shown) {
   const text = () => {
     const { frozen, silent_s, answer_left_s } = shown.clocks();
-    if (answer_left_s !== null) return formatSpan(answer_left_s);
+    if (answer_left_s !== null) return formatLeft(answer_left_s);
     return !frozen && hasRing(shown) ? formatSpan(silent_s) : "";
   };
   const tone = () => (shown.clocks().frozen ? "you" : shown.clocks().is_silence_last && "bad");
   return h("span.figure", { "data-tone": tone }, text);
 }
 
-/** The time on the clock; of a call that waits in the queue, the time since it was opened. @param {Shown} shown */
+/** The time on the clock; of a call that waits in the queue, the time since it was opened; of one that ended, its duration. @param {Shown} shown */
 function elapsedFigure({ row, call, clocks }) {
   const text = () => {
     if (row().isRemote) return "";
     const { frozen, used_s } = clocks();
-    return formatSpan(frozen === "queued" && !used_s ? tick() - call().opened : used_s);
+    const { opened, finished } = call();
+    if (finished !== null) return formatSpan(finished - opened);
+    return formatSpan(frozen === "queued" && !used_s ? tick() - opened : used_s);
   };
   const tone = () => (clocks().is_ceiling_last ? "bad" : clocks().frozen === "queued" && "faint");
   return h("span.figure", { "data-tone": tone }, text);

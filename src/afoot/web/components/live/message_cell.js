@@ -1,7 +1,7 @@
 // messageCell: the last words of a call in its row: a warning or a tag first, then the message, cut at the end.
 
 import { each, h } from "../../lib/dom.js";
-import { formatElapsed, formatEstimate, formatSpan, joinNonEmpty, safeText, statusMessage } from "../../lib/format.js";
+import { formatEstimate, formatLeft, joinNonEmpty, safeText, statusMessage } from "../../lib/format.js";
 import { questionOfCall, questionSummary } from "../../lib/call/open_questions.js";
 import { undoCancel } from "../cancel.js";
 
@@ -37,8 +37,8 @@ function warning({ call, clocks, state }) {
   const { is_silence_last, is_ceiling_last, idle_s, silent_s, ceiling_left_s } = clocks();
   const silence_left_s = is_silence_last ? Math.max(0, (idle_s ?? 0) - silent_s) : Infinity;
   const left_s = is_ceiling_last ? (ceiling_left_s ?? 0) : Infinity;
-  if (left_s < silence_left_s && left_s <= CEILING_WORDS_S) return `${formatElapsed(left_s)} to the ceiling`;
-  if (is_silence_last) return `stalled, ends in ${formatSpan(silence_left_s)}`;
+  if (left_s < silence_left_s && left_s <= CEILING_WORDS_S) return `${formatLeft(left_s)} to the ceiling`;
+  if (is_silence_last) return `stalled, ends in ${formatLeft(silence_left_s)}`;
   if (state() === "stalled") return "stalled";
   return state() === "held_up" ? safeText(`held up: ${call().hindered?.by ?? ""}`, MAX_CHARS) : "";
 }

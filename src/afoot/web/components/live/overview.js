@@ -1,17 +1,9 @@
 // overview: the state of everything in a line: who waits, what runs, and the last hour. Each figure leads to its calls.
 
 import { h } from "../../lib/dom.js";
-import {
-  formatCount,
-  formatElapsed,
-  formatNumber,
-  formatSmallPercent,
-  formatSpan,
-  joinNonEmpty,
-  safeText,
-} from "../../lib/format.js";
+import { formatCount, formatNumber, formatSmallPercent, formatSpan, safeText } from "../../lib/format.js";
 import { store } from "../../lib/store.js";
-import { now } from "../../lib/time.js";
+import { tick } from "../../lib/time.js";
 import { sparkBars, sparkline } from "./sparkline.js";
 
 const MINUTE_S = 60;
@@ -75,7 +67,7 @@ function figure({ words, short = words, href, tone }, value, more, drawing) {
 
 function longestWait() {
   const [oldest] = store.questions();
-  return oldest ? `longest ${formatElapsed(now() - oldest.at)}` : "";
+  return oldest ? `longest ${formatSpan(tick() - oldest.at)}` : "";
 }
 
 /** @param {ActivityView | null} activity */
@@ -103,7 +95,8 @@ const failedCount = (activity) => (activity ? `${formatCount(activity.failed)} o
 /** @param {ActivityView | null} activity */
 function slowestWords(activity) {
   const slowest = activity?.slowest;
-  return slowest ? joinNonEmpty(`slowest: ${safeText(slowest.tool, 60)} ${formatSpan(slowest.took_s)}`) : "";
+  // The name comes last, because the end is cut where there is no room.
+  return slowest ? `slowest ${formatSpan(slowest.took_s)}, ${safeText(slowest.tool, 60)}` : "";
 }
 
 /** @param {number | null | undefined} value */

@@ -1,7 +1,7 @@
 // questionContext: what stands beside the selected question: the clocks, the rejection, and earlier answers.
 
 import { each, h } from "../../lib/dom.js";
-import { formatClock, formatElapsed, formatSpan, formatTime, safeText } from "../../lib/format.js";
+import { formatClock, formatElapsed, formatLeft, formatSpan, formatTime, safeText } from "../../lib/format.js";
 import { argumentSummary } from "../../lib/call/open_questions.js";
 import { frozenRing } from "../clocks.js";
 import { stateIcon } from "../state_icon.js";
@@ -52,7 +52,7 @@ function clockSection({ kind, caller, expires }, clocks) {
   const used = () => {
     const reading = clocks();
     if (!reading) return "";
-    const ceiling = reading.ceiling_s === null ? "" : ` of ${formatElapsed(reading.ceiling_s)}`;
+    const ceiling = reading.ceiling_s === null ? "" : ` of ${formatLeft(reading.ceiling_s)}`;
     const silence = reading.idle_s === null ? "" : `Silence 0:00 of ${formatElapsed(reading.idle_s)}, `;
     return `${silence}${formatSpan(reading.used_s)}${ceiling} used`;
   };

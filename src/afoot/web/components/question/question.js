@@ -2,10 +2,10 @@
 // the secondary ones left, the primary one right.
 
 import { h } from "../../lib/dom.js";
-import { formatElapsed, safeText } from "../../lib/format.js";
+import { formatLeft, safeText } from "../../lib/format.js";
 import { keyHint } from "../../lib/keys.js";
 import { callPath } from "../../lib/router.js";
-import { now } from "../../lib/time.js";
+import { tick } from "../../lib/time.js";
 import { frozenRing } from "../clocks.js";
 import { actionButton, openButton } from "../controls.js";
 import { floatingPanel } from "../floating_panel.js";
@@ -50,7 +50,7 @@ export function wholeQuestion(question, options = {}) {
 function questionHead({ tool, server, caller, call, source, to, expires }, place) {
   const owner = safeText(source ? source.replace(":", " ") : server, 100);
   const asker = `${safeText(caller, 100)}${to === "caller" ? ", who is asked as well" : ""}`;
-  const left = () => `${formatElapsed(expires - now())} to answer`;
+  const left = () => `${formatLeft(expires - tick())} to answer`;
   return h(
     "div.question-head",
     place && h("span.faint", place),

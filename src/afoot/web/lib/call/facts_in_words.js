@@ -1,6 +1,6 @@
 // A call in words: its limits, its approval, its answers, and when it was. Pure.
 
-import { formatSpan, joinNonEmpty, safeText } from "../format.js";
+import { formatLeft, formatSpan, joinNonEmpty, safeText } from "../format.js";
 import { OUTCOME_WORDS, STATE_WORDS } from "../state.js";
 
 /** @typedef {Record<string, any>} Limits the field `limits` of a call's full view */
@@ -24,8 +24,8 @@ const SURFACES = /** @type {Record<string, string>} */ ({
 /** The limits of a call as sentences. @param {Limits} limits */
 export function limitsInWords(limits) {
   const { idle_s, ceiling_s, answer_s, queue_s, grace_s, patient, idle_by_caller, ceiling_by_caller } = limits;
-  const silence = idle_s == null ? "" : `${formatSpan(idle_s)} of silence`;
-  const ceiling = ceiling_s == null ? "" : `${formatSpan(ceiling_s)} on the clock`;
+  const silence = idle_s == null ? "" : `${formatLeft(idle_s)} of silence`;
+  const ceiling = ceiling_s == null ? "" : `${formatLeft(ceiling_s)} on the clock`;
   const ends = [silence, ceiling].filter(Boolean).join(" or ");
   const byCaller = [idle_by_caller && "silence", ceiling_by_caller && "the clock"].filter(Boolean).join(" and ");
   return [
