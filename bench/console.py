@@ -67,6 +67,14 @@ SCROLL = """
   return found;
 })
 """
+# The number of live calls that the page knows, and what opens the tree of each.
+LISTED = """Number(document.querySelector(".chip[data-filter=all] b")?.innerText.replaceAll(",", ""))"""
+UNFOLD = """
+Promise.all(["store", "router"].map((it) => import(`/console/lib/${it}.js`))).then(([{ store }, router]) => {
+  const trees = [...store.all()].filter(({ below }) => below.peek().length).map(({ id }) => id);
+  router.navigate(router.withQuery({ toggled: trees.join(",") }));
+})
+"""
 # Lets the page forget the calls that have ended, as it does after five minutes.
 FORGET = f"""
 Promise.all(["time", "store"].map((it) => import(`/console/lib/${{it}}.js`))).then(([time, {{ store }}]) => {{
@@ -190,9 +198,11 @@ def scrolling(console: Console, frames: int) -> Iterator[Line]:
     """Scroll through the rows of ten thousand live calls."""
     calls = 1 + WIDTH + WIDTH * WIDTH
     said(f"{calls:,} live calls")
-    page = console.open(f"/live?q=survey&toggled={opened('survey')}")
+    page = console.open("/live?q=survey")
     size(page, 1280, 800)
     tree = console.api.start("survey", width=WIDTH, depth=2, leaf_s=3600)
+    page.until(f"{LISTED} >= {calls}", LIMIT_S)
+    page.evaluate(UNFOLD)
     page.until(f"Number(document.querySelector('.live-list')?.ariaRowCount) >= {calls}", LIMIT_S)
     said(f"{frames} frames of scrolling")
     with tracing(page) as found:

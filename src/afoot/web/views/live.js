@@ -95,7 +95,7 @@ function firstCall(model) {
   effect(() => {
     if (store.get(first.peek())) return void model();
     const row = model().rows.find(({ kind }) => kind === "call");
-    first.set(row?.key ?? "");
+    first.set(row?.kind === "call" ? row.entry.id : "");
   });
   return first;
 }

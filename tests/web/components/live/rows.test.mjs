@@ -59,9 +59,19 @@ test("V1: a tree stands together, open, with lines where it goes on", () => {
   assert.deepEqual(drawn(roots, { toggled: new Set(["b"]) }), ["RUNNING 3", "a", "  b", "  d"]);
 });
 
-test("V1: a call below that waits for a person stands with those that wait", () => {
-  const roots = [entry("a", { below: [entry("b", { facts: [asks()], below: [entry("c")] })] })];
-  assert.deepEqual(drawn(roots), ["WAITING FOR YOU 1", "b", "RUNNING 2", "a", "c"]);
+test("V1: a call below that waits for a person stands with those that wait, and keeps its place in the tree", () => {
+  const roots = [
+    entry("a", { tool: "report", below: [entry("b", { facts: [asks()], below: [entry("c")] })] }),
+  ];
+  assert.deepEqual(drawn(roots), ["WAITING FOR YOU 1", "b", "RUNNING 2", "a", "  b", "    c"]);
+  const [, waiting, , , place, below] = rowsOf(roots).rows;
+  assert.deepEqual([waiting.within, waiting.isPlace, waiting.hasChildren], ["report", false, false]);
+  assert.deepEqual([place.within, place.isPlace, place.hasChildren], ["", true, true]);
+  assert.equal(below.isPlace, false);
+  const keys = rowsOf(roots).rows.map(({ key }) => key);
+  assert.equal(new Set(keys).size, keys.length);
+  assert.deepEqual(drawn(roots, { toggled: new Set([place.key]) }).at(-1), "  b");
+  assert.deepEqual(drawn(roots, { state: "waiting" }), ["WAITING FOR YOU 1", "b"]);
 });
 
 test("V6: more than fifty calls of one tool, or below one call, are one line until it is opened", () => {
@@ -85,17 +95,23 @@ test("V6: a line of one tool says how many run, and the slowest", () => {
   assert.equal(summary(entries, AT + 180), "78 running, 1 timed out, slowest 3:10");
 });
 
-test("V1: filters list what fits, without its tree, and count everything all the same", () => {
+test("V1: filters list what fits, as a tree where a call above fits, and count everything all the same", () => {
   const roots = [
     entry("a", { server: "web", below: [entry("b", { tool: "resize", server: "web" })] }),
     entry("c", { tool: "resize" }),
-    entry("d", { facts: [ends()] }),
+    entry("d", {
+      facts: [ends()],
+      below: [entry("e", { tool: "mail", below: [entry("f")], facts: [ends()] })],
+    }),
   ];
   assert.deepEqual(drawn(roots, { q: "RESIZE" }), ["RUNNING 2", "b", "c"]);
-  assert.deepEqual(drawn(roots, { server: "web" }), ["RUNNING 2", "a", "b"]);
-  assert.deepEqual(drawn(roots, { state: "ended" }), ["JUST ENDED 1", "d"]);
+  const [, b, c] = rowsOf(roots, { q: "RESIZE" }).rows;
+  assert.deepEqual([b.within, c.within], ["export", ""]);
+  assert.deepEqual(drawn(roots, { server: "web" }), ["RUNNING 2", "a", "  b"]);
+  assert.deepEqual(drawn(roots, { state: "ended" }), ["JUST ENDED 2", "d", "  e"]);
+  assert.deepEqual(drawn(roots, { q: "export" }), ["RUNNING 2", "a", "f", "JUST ENDED 1", "d"]);
   assert.deepEqual(drawn(roots, { state: "stalled" }), []);
-  assert.equal(rowsOf(roots, { state: "stalled" }).counts.all, 4);
+  assert.equal(rowsOf(roots, { state: "stalled" }).counts.all, 6);
   assert.deepEqual(rowsOf(roots).servers, ["local", "web"]);
 });
 
@@ -134,7 +150,7 @@ test("V1: under the pointer nothing comes, goes or changes its place", () => {
   assert.deepEqual(rows.slice(1), ["a", "  b", "c", before[4], "e"]);
   assert.equal(rowsOf([...roots, entry("d")], {}, held).counts.waiting, 1);
   assert.deepEqual(drawn([...roots, entry("d")]), [
-    ...["WAITING FOR YOU 1", "b", "RUNNING 3", "a", "f", "d", "JUST ENDED 2", "c", "e"],
+    ...["WAITING FOR YOU 1", "b", "RUNNING 3", "a", "  b", "    f", "d", "JUST ENDED 2", "c", "e"],
   ]);
 });
 

@@ -34,7 +34,7 @@ export function callRow(row, actions) {
     "div.live-row",
     {
       role: "row",
-      "data-call": row().isRemote ? null : id,
+      "data-call": row().isRemote || row().isPlace ? null : id,
       "data-state": state,
       "data-first": () => row().isFirst,
       "data-quiet": () => IS_QUIET.includes(state()),
@@ -51,7 +51,9 @@ export function callRow(row, actions) {
       row().isRemote
         ? h("b.name.cut", name)
         : h("a.name.cut", { href: callPath(id), tabindex: -1, onclick: (event) => actions.select(event, id) }, name),
-      h("span.server.cut", { shown: () => !row().guides.length }, () => safeText(shown.call().server, 100)),
+      h("span.server.cut", { shown: () => !row().guides.length }, () =>
+        row().within ? `in ${safeText(row().within, 100)}` : safeText(shown.call().server, 100),
+      ),
     ),
     cell(
       "progress",
@@ -114,13 +116,14 @@ function caretButton(row, name, { toggle }) {
 
 /** What stands in the column of progress. @param {Shown} shown */
 function progressKind({ state, row }) {
-  if (state() === "waiting" && !row().isRemote) return "answer";
+  if (state() === "waiting" && !row().isRemote) return row().isPlace ? "asks" : "answer";
   return state() === "queued" ? "word" : "bar";
 }
 
 /** @param {string} kind @param {Shown} shown */
 function progressParts(kind, { row, call, state, name }) {
   if (kind === "answer") return withoutTabStops(rowAnswer(row().entry));
+  if (kind === "asks") return h("span.asks-you", "asks you");
   if (kind === "word") return h("span.faint", STATE_WORDS.queued);
   const share = () => (call().outcome === "ok" ? 1 : progressFraction(call()));
   const figure = () => {

@@ -15,9 +15,12 @@ import { isLive, stateOf } from "../../lib/state.js";
 /** @typedef {{kind: "group", key: string, title: string, count: string, note: string, isOpen: boolean}} GroupRow */
 /** Many calls of one tool in one line. */
 /** @typedef {{kind: "tool", key: string, tool: string, entries: Entry[], isOpen: boolean}} ToolRow */
-/** `guides`: for each level above, whether the line of that level goes on below. */
-/** @typedef {{kind: "call", key: string, entry: Entry, guides: boolean[], hasChildren: boolean, isOpen: boolean,
- *   isFirst: boolean, isRemote: boolean}} CallRow */
+/**
+ * `guides`: for each level above, whether the line of that level goes on below; `within`: the tool of the call above,
+ * where that call is not the row above; `isPlace`: it holds the place of a call that waits, which has its own row above.
+ * @typedef {{kind: "call", key: string, entry: Entry, guides: boolean[], hasChildren: boolean, isOpen: boolean,
+ *   isFirst: boolean, isRemote: boolean, within: string, isPlace: boolean}} CallRow
+ */
 /** `isFirst`: it is the first of those that wait for a person, and on a phone it has room for its buttons. */
 /** @typedef {GroupRow | ToolRow | CallRow} LiveRow */
 /** `pinned`: how many of the first rows stay in view; `counts`: of all calls, by what a filter can choose. */
@@ -50,7 +53,7 @@ const NOTES = { waiting: "clocks stand still; time left to answer", ended: "kept
  */
 export function liveRows(roots, filter, at, held = null) {
   const walk = new Walk(filter, at, held);
-  roots.forEach((entry) => walk.visit(entry, null));
+  roots.forEach((entry) => walk.visit(entry, null, ""));
   const { counts, servers } = walk;
   /** @type {LiveRow[]} */ const rows = [];
   let pinned = 0;
@@ -73,7 +76,7 @@ export function liveRows(roots, filter, at, held = null) {
  */
 export function groupsOf(roots, filter, at) {
   const walk = new Walk(filter, at, null);
-  roots.forEach((entry) => walk.visit(entry, null));
+  roots.forEach((entry) => walk.visit(entry, null, ""));
   return walk.groupOf;
 }
 
@@ -87,6 +90,7 @@ export function filterOf(state) {
 }
 
 /** @typedef {{tops: Entry[], live: number, queued: number, total: number}} Group `tops`: calls with nothing above them here */
+/** The nearest call above that is listed, and the group in which its tree stands. @typedef {{entry: Entry, group: string}} Above */
 
 /** One look at all calls: counts, servers, and the groups with the calls that begin a row or a tree there. */
 class Walk {
@@ -94,7 +98,9 @@ class Walk {
   servers = new Set(/** @type {string[]} */ ([]));
   groups = new Map(/** @type {[string, Group][]} */ ([]));
   groupOf = new Map(/** @type {[string, string][]} */ ([]));
-  tops = new Set(/** @type {Entry[]} */ ([])); // they stand in a group by themselves, also if a call above is shown
+  below = new Map(/** @type {[Entry, Entry[]][]} */ ([])); // the calls in the tree of each, of those that are listed
+  within = new Map(/** @type {[Entry, string][]} */ ([])); // the tool of the call above one that stands outside its tree
+  places = new Set(/** @type {Entry[]} */ ([])); // calls that wait, and keep their place in the tree
   isFiltered;
 
   /** @param {LiveFilter} filter @param {number} at @param {HeldGroups | null} held */
@@ -106,18 +112,19 @@ class Walk {
     this.wanted = filter.q.toLowerCase();
   }
 
-  /** @param {Entry} entry @param {string | null} above the group of the call above */
-  visit(entry, above) {
+  /** @param {Entry} entry @param {Above | null} above @param {string} parent the tool of the call that made it */
+  visit(entry, above, parent) {
     const call = entry.call.peek();
     const state = stateAt(call, this.at);
     const kind = filterOf(state);
     this.counts.all += 1;
     this.counts[kind] += 1;
     this.servers.add(call.server);
-    const group = this.held?.get(entry.id) ?? this.#groupFor(entry, state, above);
+    const group = this.held?.get(entry.id) ?? this.#groupFor(entry, state, above?.group ?? null);
     const isListed = this.held ? this.held.has(entry.id) : !this.isFiltered || this.#fits(call, kind);
-    if (isListed) this.#add(entry, state, group, above);
-    for (const child of entry.below.peek()) this.visit(child, group);
+    if (isListed) this.#add(entry, state, group, above, parent);
+    const next = isListed ? { entry, group: this.places.has(entry) && above ? above.group : group } : above;
+    for (const child of entry.below.peek()) this.visit(child, next, call.tool);
   }
 
   /** The groups with calls, waiting first and ended last, the others in the order in which their first call came. */
@@ -131,23 +138,31 @@ class Walk {
     return found;
   }
 
-  /** @param {Entry} entry @param {CallState} state @param {string} group @param {string | null} above */
-  #add(entry, state, group, above) {
+  /** @param {Entry} entry @param {CallState} state @param {string} group @param {Above | null} above @param {string} parent */
+  #add(entry, state, group, above, parent) {
     this.groupOf.set(entry.id, group);
     let found = this.groups.get(group);
     if (!found) this.groups.set(group, (found = { tops: [], live: 0, queued: 0, total: 0 }));
     found.total += 1;
     if (state === "queued") found.queued += 1;
     else if (isLive(state)) found.live += 1;
-    if (!this.isFiltered && group === above) return; // it stands in the tree of the call above
+    const isPlace = group === WAITING && above !== null && above.group !== WAITING;
+    if (above && (group === above.group || isPlace)) {
+      const beside = this.below.get(above.entry);
+      if (beside) beside.push(entry);
+      else this.below.set(above.entry, [entry]);
+      if (!isPlace) return;
+      this.places.add(entry);
+    }
     found.tops.push(entry);
-    this.tops.add(entry);
+    if (parent) this.within.set(entry, parent);
   }
 
   /** @param {Entry} entry @param {CallState} state @param {string | null} above */
   #groupFor(entry, state, above) {
     if (state === WAITING) return WAITING;
-    if (above !== null && above !== WAITING && !this.isFiltered) return above;
+    const isOut = above === WAITING || (above === ENDED && this.isFiltered && isLive(state));
+    if (above !== null && !isOut) return above;
     if (this.isFiltered ? !isLive(state) : isOver(entry)) return ENDED;
     const { server, caller } = entry.call.peek();
     const { group } = this.filter;
@@ -195,12 +210,12 @@ function addGroup(rows, key, { tops }, walk) {
   tops.forEach((entry, at) => {
     const { tool } = entry.call.peek();
     const entries = long.get(tool);
-    if (!entries) return addTree(rows, entry, [], walk, key === WAITING && at === 0);
+    if (!entries) return addTree(rows, entry, [], walk, { isFirst: key === WAITING && at === 0 });
     if (entries[0] !== entry) return; // it is in the row of the first
     const toolKey = `tool ${key} ${tool}`;
     const isOpen = walk.filter.toggled.has(toolKey);
     rows.push({ kind: "tool", key: toolKey, tool, entries, isOpen });
-    if (isOpen) for (const one of entries) addTree(rows, one, [], walk, false);
+    if (isOpen) for (const one of entries) addTree(rows, one, [], walk);
   });
 }
 
@@ -217,32 +232,34 @@ function longRuns(entries) {
  * @param {Entry} entry
  * @param {boolean[]} guides
  * @param {Walk} walk
- * @param {boolean} isFirst
+ * @param {{isFirst?: boolean, isPlace?: boolean}} [how]
  */
-function addTree(rows, entry, guides, walk, isFirst) {
-  const children = childrenOf(entry, walk);
+function addTree(rows, entry, guides, walk, { isFirst = false, isPlace = false } = {}) {
+  const hasPlace = !isPlace && walk.places.has(entry); // its tree stands there
+  const children = hasPlace ? [] : childrenOf(entry, walk);
   const hasChildren = children.length > 0;
-  const isOpenByItself = children.length <= FOLD_ABOVE && entry.call.peek().state !== "finished";
-  const isOpen = hasChildren && isOpenByItself !== walk.filter.toggled.has(entry.id);
+  // What was searched for is not hidden in a tree.
+  const isOpenByItself = children.length <= FOLD_ABOVE && (walk.isFiltered || entry.call.peek().state !== "finished");
+  const key = isPlace ? `place of ${entry.id}` : entry.id;
+  const isOpen = hasChildren && isOpenByItself !== walk.filter.toggled.has(key);
   const isRemote = entry.isRemote === true;
-  rows.push({ kind: "call", key: entry.id, entry, guides, hasChildren, isOpen, isFirst, isRemote });
+  const within = isPlace ? "" : (walk.within.get(entry) ?? "");
+  rows.push({ kind: "call", key, entry, guides, hasChildren, isOpen, isFirst, isRemote, within, isPlace });
   if (!isOpen) return;
-  children.forEach((child, at) => addTree(rows, child, [...guides, at < children.length - 1], walk, false));
+  children.forEach((child, at) =>
+    addTree(rows, child, [...guides, at < children.length - 1], walk, { isPlace: walk.places.has(child) }),
+  );
 }
 
-/** The calls to show below a call; those that wait for a person stand in a group of their own. @param {Entry} entry @param {Walk} walk */
+/** The calls to show below a call. @param {Entry} entry @param {Walk} walk */
 function childrenOf(entry, walk) {
-  if (walk.isFiltered) return []; // what fits stands in a row of its own
-  const here = entry.below.peek().filter((child) => isBelow(child, walk));
+  const here = walk.below.get(entry) ?? [];
   const { remote } = entry.call.peek();
-  if (!remote?.length) return here;
+  if (!remote?.length || walk.isFiltered) return here;
   const above = entry.isRemote ? entry.remoteId : null;
   const own = remote.filter((one) => (one.parent ?? null) === above).map((one) => remoteEntry(one, remote));
   return [...here, ...own];
 }
-
-/** @param {Entry} child @param {Walk} walk */
-const isBelow = (child, walk) => walk.groupOf.has(child.id) && !walk.tops.has(child);
 
 /** @type {WeakMap<RemoteCall, Entry>} */
 const remoteEntries = new WeakMap();
