@@ -178,6 +178,7 @@ type Story = {
   readings: StoryReading[];
   left_out: number;
   facts_left_out: number;
+  wire?: number | null; // messages on the wires of the first call, where they are recorded
 };
 type RunsView = { earlier: CallView | null; later: CallView | null };
 

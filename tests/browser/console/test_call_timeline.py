@@ -41,11 +41,14 @@ def press_key(page: Page, key: str) -> None:
         page.call("Input.dispatchKeyEvent", type=kind, key=key)
 
 
-def show_wire(page: Page) -> None:
-    """Choose the messages of both sides in the story."""
-    chip = "[...document.querySelectorAll('.call-story .chip')].find((one) => one.innerText === 'Wire')"
+def show_wire(page: Page) -> str:
+    """Choose the messages of both sides in the story; returns the words of the chip."""
+    chip = (
+        "[...document.querySelectorAll('.call-story .chip')].find((one) => one.innerText.startsWith('Wire'))"
+    )
     page.until(f"Boolean({chip})")
     page.evaluate(f"{chip}.click()")
+    return str(page.evaluate(f"{chip}.innerText"))
 
 
 def taken(page: Page, facts: list[object], readings: list[object]) -> None:
@@ -163,10 +166,11 @@ def test_what_went_over_the_wire_is_shown_and_its_trace_copied(asking: Console, 
     assert values(page, "Trace").startswith(TRACE)
     click(page, "Copy the trace")
     says(page, "Copied")
-    show_wire(page)
+    words = show_wire(page)
     lines = "[...document.querySelectorAll('.wire li')].map((one) => one.innerText.replaceAll('\\n', ' '))"
     told = page.until(f"{lines}.length >= 2 && {lines}")
     assert "caller → gateway tools/call" in told[0] and "gateway → caller answer to 31" in told[-1]
+    assert words.split() == ["Wire", str(len(told))]
     page.evaluate("document.querySelector('.wire summary').click()")
     says(page, "progressToken")
 
@@ -177,7 +181,7 @@ def test_without_a_recording_the_wire_says_how_to_have_one(tmp_path: Path, plain
         one = console.api.start("step", n=1, step_s=0)
         console.api.ended(one)
         tab = console.open(f"/calls/{one}")
-        show_wire(tab)
+        assert show_wire(tab) == "Wire"
         says(tab, "record_wire")
 
 

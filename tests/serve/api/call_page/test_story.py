@@ -29,6 +29,7 @@ def test_a_story_has_the_facts_and_readings_of_all_calls_in_order_of_time(api: A
     said = {one["reading"]["message"] for one in told["readings"]}
     assert {"begins", "leaf 0 is done", "leaf 2 is done"} <= said
     assert told["left_out"] == told["facts_left_out"] == 0
+    assert told["wire"] is None, "nothing is recorded"
 
 
 def test_reports_that_the_history_does_not_have_are_counted(api: Api) -> None:

@@ -33,6 +33,7 @@ class Story(Struct, frozen=True):
     readings: list[Sample]  # in order of time; `left_out` counts those before it that are not here
     left_out: int  # calls that are not here
     facts_left_out: int
+    wire: int | None  # messages on the wires of the first call; null if none are recorded
 
 
 async def story(request: ApiRequest) -> None:
@@ -74,7 +75,7 @@ async def read_story(gateway: GatewayState, top: LiveCall, caller: str = "") -> 
         readings += thinned(samples, most)
     facts.sort(key=lambda entry: (entry.fact.at, entry.call, entry.seq))
     readings.sort(key=lambda sample: (sample.reading.at, sample.call, sample.number))
-    return Story(calls, facts, readings, left_out, facts_left_out)
+    return Story(calls, facts, readings, left_out, facts_left_out, _wire_messages(gateway, top.call.id))
 
 
 def thinned(samples: list[Sample], most: int) -> list[Sample]:
@@ -91,6 +92,14 @@ def thinned(samples: list[Sample], most: int) -> list[Sample]:
         found.append(replace(samples[place], left_out=left_out))
         before = place
     return found
+
+
+def _wire_messages(gateway: GatewayState, call_id: str) -> int | None:
+    """The number of messages that were recorded for a call, with those that are no longer kept."""
+    if (wire_log := gateway.engine.wire_log) is None:
+        return None
+    messages = wire_log[call_id]
+    return len(messages.said) + messages.left_out
 
 
 async def _tree(gateway: GatewayState, top: str, caller: str) -> tuple[list[str], int]:

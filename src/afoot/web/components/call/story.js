@@ -48,7 +48,9 @@ export function callStory(story, problem, call) {
       "button.chip",
       { type: "button", "aria-pressed": () => String(chosen() === kind), onclick: () => chosen.set(kind) },
       title,
-      kind !== "wire" && h("b", () => formatCount(counts()[kind])),
+      h("b", { shown: () => kind !== "wire" || story()?.wire != null }, () =>
+        formatCount(kind === "wire" ? (story()?.wire ?? 0) : counts()[kind]),
+      ),
     );
   const wire = () => (chosen() === "wire" ? [{ id: call.id }] : []);
   return h(
