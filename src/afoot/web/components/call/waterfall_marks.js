@@ -10,7 +10,7 @@ import { stateShape } from "../state_icon.js";
 
 const BAR_PX = 12;
 const LEAST_PX = 2; // of a mark, however short it was
-const EDGE_PX = 10; // from the left of a cross, with its gap, to its middle
+const CROSS_PX = 18; // of the cross behind a lost attempt, with its gaps
 const LINES = ["queued", "below"];
 
 /** The patterns that the marks of a drawing use. @param {string} name of the drawing */
@@ -35,10 +35,9 @@ export const patterns = (name) =>
 export function rowShapes(row, place) {
   if (row.until < place.from || row.from > place.until) return [];
   const seen = row.marks.filter(({ from, until }) => until >= place.from && from <= place.until);
-  const shapes = seen.flatMap((mark) => markShapes(mark, place));
-  // The cross stands on the edge between two attempts, so it comes after both.
-  for (const { kind, until } of seen)
-    if (kind === "lost" && until <= place.until) shapes.push(endIcon("failed", place.x(until) - EDGE_PX, place.y));
+  const shapes = seen.flatMap((mark, at) =>
+    mark.kind === "lost" ? lostShapes(mark, seen[at + 1], place) : markShapes(mark, place),
+  );
   const ticks = row.ticks.filter((at) => at >= place.from && at <= place.until);
   if (ticks.length) shapes.push(tickShape(ticks, place));
   if (!row.isLive && row.until <= place.until) shapes.push(endShape(row, place));
@@ -55,6 +54,23 @@ function markShapes(mark, place) {
   if (LINES.includes(kind)) return [svg("line", { class: `wf-${kind}`, x1: left, x2: left + width, y1: y, y2: y })];
   const box = { class: `wf-${kind}`, x: left, y: y - BAR_PX / 2, width, height: BAR_PX, rx: kind === "silent" ? 0 : 2 };
   return [svg("rect", kind === "asked" || kind === "lost" ? { ...box, fill: `url(#${name}-${kind})` } : box)];
+}
+
+/**
+ * An attempt that was lost, and the cross behind it. Where the next attempt follows at once, the cross has the end of the
+ * bar, so that a gap is seen between the two.
+ * @param {Mark} mark
+ * @param {Mark | undefined} next
+ * @param {Place} place
+ */
+function lostShapes(mark, next, place) {
+  const { from, until } = mark;
+  const [left, right] = [place.x(from), place.x(until)];
+  const free = next && next.kind !== "queued" ? Math.max(0, place.x(next.from) - right) : CROSS_PX;
+  const end = Math.max(left + LEAST_PX, Math.min(right, right + free - CROSS_PX));
+  const cut = { ...mark, until: from + ((end - left) / Math.max(right - left, 1e-9)) * (until - from) };
+  const cross = until <= place.until ? [endIcon("failed", end - 1, place.y)] : [];
+  return [...markShapes(right > left ? cut : mark, place), ...cross];
 }
 
 /** The reports of a row, below its bar. @param {number[]} ticks @param {Place} place */
