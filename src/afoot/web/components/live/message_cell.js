@@ -4,6 +4,7 @@ import { each, h } from "../../lib/dom.js";
 import { formatEstimate, formatLeft, joinNonEmpty, safeText, statusMessage } from "../../lib/format.js";
 import { questionOfCall, questionSummary } from "../../lib/call/open_questions.js";
 import { undoCancel } from "../cancel.js";
+import { icon } from "../icon.js";
 
 /** @typedef {import("./call_row.js").Shown} Shown */
 
@@ -22,8 +23,9 @@ export function messageCell(shown) {
     h("span.tag", { shown: () => isRetried(shown) }, () => `attempt ${call().attempt}`),
     h("span.tag", { shown: () => call().detached, title: "Its caller does not wait for it any more." }, "detached"),
     h("span.warning.cut", { "data-tone": () => (state() === "held_up" ? null : "bad") }, () => warning(shown)),
-    h("span.time-left", { "aria-hidden": "true" }, () => (timeLeft(shown) ? `${timeLeft(shown)} left` : "")), // of a narrow row
+    h("span.time-left", { "aria-hidden": "true" }, () => timeLeftWords(shown)), // of a narrow row
     h("span.cut", () => safeText(lastWords(shown), MAX_CHARS)),
+    h("span.go-on", icon("right", "s")), // of a narrow row that waits
   );
 }
 
@@ -31,6 +33,12 @@ const HAS_ESTIMATE = ["running", "retrying"]; // a stalled or held-up call has n
 
 /** The time left, if anybody knows. @param {Shown} shown */
 export const timeLeft = ({ state, call }) => (HAS_ESTIMATE.includes(state()) ? formatEstimate(call().eta) : "");
+
+/** @param {Shown} shown */
+function timeLeftWords(shown) {
+  const left = timeLeft(shown);
+  return left && `${left} left${lastWords(shown) ? " ·" : ""}`;
+}
 
 /** What is about to happen to the call, or holds it up. @param {Shown} shown */
 function warning({ call, clocks, state }) {
