@@ -104,7 +104,7 @@ def test_an_error_says_how_far_it_got(asking: Console, page: Page) -> None:
     call = asking.api.start("step", n=3, fail=True)
     asking.api.ended(call)
     show(asking, page, call)
-    for words in ("the floor gave way", "3 of 3, step 3", "side effects", "unavailable"):
+    for words in ("the floor gave way", "3 of 3, step 3", "Side effects", "unavailable"):
         page.until(f"{heading('What went wrong')}?.innerText.includes({words!r})")
 
 

@@ -220,7 +220,7 @@ def test_all_arguments_are_shown_and_markup_is_only_text(link: Joined, panel: Pa
     assert panel.evaluate(pairs) == ["order", '"A-1007"', "note", '"<b>bold</b>"']
     assert text(panel, ".narrow-question h3") == "<img src=x onerror=alert(1)>"
     about = "[...document.querySelectorAll('.narrow-question .about')].map((one) => one.innerText)"
-    assert panel.evaluate(about) == ["⟨U+202E⟩evil", "asked by an agent"]
+    assert panel.evaluate(about) == ["asked by an agent", "It asks because ⟨U+202E⟩evil."]
     markup = "main img, main h3 *, .words i, .words b, .argument-list b"
     assert panel.evaluate(f"document.querySelectorAll({markup!r}).length") == 0
 

@@ -45,5 +45,5 @@ test("V1: a question in a line says what would run, or what is asked", () => {
   assert.equal(argumentSummary({ key: { "dev.afoot/redacted": true } }), "key (secret)");
   assert.equal(argumentSummary({}), "no arguments");
   const form = { kind: "form", message: "Who\u202e?", schema: { properties: { a: {}, b: {} } } };
-  assert.equal(questionSummary(form), "Who⟨U+202E⟩?, 2 fields");
+  assert.equal(questionSummary(form), "Who⟨U+202E⟩? · 2 fields");
 });

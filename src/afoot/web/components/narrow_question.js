@@ -5,7 +5,7 @@ import { silenceRing } from "./clocks.js";
 import { flatForm } from "./flat_form.js";
 import { stateIcon } from "./state_icon.js";
 import { h } from "../lib/dom.js";
-import { formatElapsed, safeText } from "../lib/format.js";
+import { formatLeft, joinNonEmpty, safeText } from "../lib/format.js";
 import { signal } from "../lib/signal.js";
 
 /** @typedef {{action: string, content?: Record<string, unknown>}} GivenAnswer */
@@ -61,7 +61,7 @@ export function narrowQuestion(question, options) {
         "span.time-left",
         { title: "time left to answer" },
         silenceRing(() => STOPPED),
-        () => formatElapsed(left()),
+        () => formatLeft(left()),
       ),
     ),
     ...aboutLines(question, isApproval).map((line) => h("p.about", line)),
@@ -74,10 +74,9 @@ export function narrowQuestion(question, options) {
 /** @param {QuestionView} question @param {boolean} isApproval */
 function aboutLines(question, isApproval) {
   const whose = question.caller ? `asked by ${question.caller}` : "";
-  const lines = isApproval
-    ? [(question.source ?? "").replace(":", " "), question.why ?? "", whose]
-    : [question.message, whose];
-  return lines.filter(Boolean).map((line) => safeText(line, 4000));
+  const source = joinNonEmpty((question.source ?? "").replace(":", " "), whose);
+  const lines = isApproval ? [source, question.why && `It asks because ${question.why}.`] : [question.message, whose];
+  return lines.filter((line) => line).map((line) => safeText(line, 4000));
 }
 
 /** @param {Json} given */

@@ -21,13 +21,13 @@ export function callFailure(failure) {
     hint,
   } = failure;
   const rows = {
-    kind: joinNonEmpty(category, code !== category && code).replaceAll("_", " "),
-    "limit that ended it": clock,
-    "it had run for": formatSpan(elapsed_s),
-    "how far it got": last && joinNonEmpty(formatProgress({ latest: last }), last.message),
-    "side effects": side_effects,
-    "may be tried again": retryable ? joinNonEmpty("yes", after && `after ${formatSpan(after)}`) : "no",
-    "you can": hint,
+    Kind: joinNonEmpty(category, code !== category && code).replaceAll("_", " "),
+    "Limit that ended it": clock,
+    "It had run for": formatSpan(elapsed_s),
+    "How far it got": last && joinNonEmpty(formatProgress({ latest: last }), last.message),
+    "Side effects": side_effects,
+    "May be tried again": retryable ? joinNonEmpty("yes", after && `after ${formatSpan(after)}`) : "no",
+    "You can": hint,
   };
   const pairs = Object.entries(rows)
     .filter(([, value]) => value)

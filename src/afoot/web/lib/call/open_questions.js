@@ -2,7 +2,7 @@
 
 import { post } from "../api.js";
 import { isContainer, isRedacted } from "../text/exact_json.js";
-import { joinNonEmpty, plural, safeText } from "../format.js";
+import { plural, safeText } from "../format.js";
 import { attempt, resource } from "../resource.js";
 import { computed, scope, signal } from "../signal.js";
 import { store } from "../store.js";
@@ -58,7 +58,7 @@ export const isAnswerable = ({ kind }) => kind === "approval" || kind === "form"
 export function questionSummary({ kind, arguments: given, message, schema }) {
   if (kind === "approval" && isContainer(given)) return argumentSummary(given);
   const fields = kind === "form" && Object.keys(schema?.properties ?? {}).length;
-  return joinNonEmpty(safeText(message, 300), fields && plural(fields, "field"));
+  return [safeText(message, 300), fields && plural(fields, "field")].filter(Boolean).join(" · ");
 }
 
 /** Arguments in a line: service "checkout", replicas 3. @param {Record<string, Json>} given */
