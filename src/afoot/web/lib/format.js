@@ -103,29 +103,6 @@ export function formatBytes(bytes) {
   return `${formatNumber(bytes / 1000 ** power)} ${["", "kB", "MB", "GB"][power]}`;
 }
 
-/** A duration: 35 ms, 4.2 s, 3 min, 2 h. @param {number} seconds */
-export function formatDuration(seconds) {
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 90) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
-}
-
-/** The remaining time: one value, or a range if it is wide. @param {Eta | null | undefined} eta */
-export function formatEta(eta) {
-  if (!eta) return "";
-  const [left, low, high] = [eta.left_s, eta.low_s ?? eta.left_s, eta.high_s ?? eta.left_s].map((seconds) =>
-    formatDuration(Math.max(1, Math.round(seconds))).replace(".0", ""),
-  );
-  return low === high ? `~${left} left` : `${low} to ${high} left`;
-}
-
-/** The speed of a call. @param {number | null | undefined} rate a second */
-export function formatRate(rate) {
-  if (!rate || rate < 0) return "";
-  if (rate >= 1) return `${formatNumber(rate)} a second`;
-  return rate * 60 >= 1 ? `${formatNumber(rate * 60)} a minute` : `${formatNumber(rate * 3600)} an hour`;
-}
-
 /** "1 tool", "3 tools". @param {number} number @param {string} what */
 export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
