@@ -1,5 +1,6 @@
 // The side panel: shows what the worker tells, and sends the person's decisions to the worker.
 
+import { brandMark } from "../shared/components/brand_mark.js";
 import { icon } from "../shared/components/icon.js";
 import {
   cancelButton,
@@ -59,7 +60,7 @@ function topBar() {
   const isIdle = () => !isOnline() && state().link.state !== "connecting";
   return h(
     "header.panel-top",
-    h("img", { src: "../icons/48.png", alt: "", width: 20, height: 20 }),
+    brandMark(),
     h("h1", "afoot"),
     h(
       "p.link",

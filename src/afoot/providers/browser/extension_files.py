@@ -26,8 +26,8 @@ SHARED_FILES = (
     *(
         f"components/{name}.js"
         for name in (
-            "clocks", "flat_form", "icon", "narrow_cancel", "narrow_question", "narrow_row", "progress_bar",
-            "state_icon",
+            "brand_mark", "clocks", "flat_form", "icon", "narrow_cancel", "narrow_question", "narrow_row",
+            "progress_bar", "state_icon",
         )
     ),
     *(

@@ -1,11 +1,12 @@
 // topBar: brand, views, palette, address, theme and keys. On a phone the views are a bar at the bottom.
 
 import { session } from "../../lib/api.js";
-import { h, svg } from "../../lib/dom.js";
+import { h } from "../../lib/dom.js";
 import { route } from "../../lib/router.js";
 import { computed } from "../../lib/signal.js";
 import { store } from "../../lib/store.js";
 import { VIEWS, viewOf } from "./views.js";
+import { brandMark } from "../brand_mark.js";
 import { icon } from "../icon.js";
 import { addressButton } from "./address.js";
 import { themeButton } from "./theme_switch.js";
@@ -70,11 +71,3 @@ function viewLink({ view, title, icon: mark }, hasIcon = false) {
   const about = { href: `/${view}`, "aria-current": () => here() === view && "page" };
   return h("a", about, hasIcon && icon(mark), title, count);
 }
-
-const brandMark = () =>
-  svg(
-    "svg",
-    { class: "brand-mark", viewBox: "0 0 20 20", "aria-hidden": "true" },
-    svg("path", { d: "M10 1.9a6.4 6.4 0 1 1-6.1 4.5", "stroke-width": 2.5 }),
-    svg("path", { d: "M3.4 18.2h13.2", "stroke-width": 2.3 }),
-  );
