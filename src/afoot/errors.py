@@ -105,6 +105,10 @@ class IllegalFact(CallerError):
     """This fact may not follow in this state."""
 
 
+class Conflict(CallerError):
+    """The state of the thing that was named does not allow this now; the text says what to do instead."""
+
+
 class AlreadyAnswered(CallerError):
     """The question was answered before; the first answer stands."""
 

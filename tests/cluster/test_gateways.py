@@ -1,6 +1,8 @@
 """Gateways in processes of their own on one Redis: any of them answers for all, also if one is killed."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cluster.redis_server import RedisServer
 from tests.e2e.gateway import Gateway, until
@@ -149,6 +152,86 @@ def test_the_members_of_the_cluster_are_listed_at_every_gateway(two: tuple[Gatew
     living = [{one["id"] for one in found["members"] if one["left_s"] > 0} for found in seen]
     assert living[0] == living[1] >= {found["id"] for found in seen}
     assert all(Api(one).get("/readyz").body == {"status": "ready"} for one in two)
+
+
+def test_the_figures_of_the_cluster_are_at_every_gateway(two: tuple[Gateway, Gateway]) -> None:
+    """V8, D1: members with their leases, how far each gateway is behind, and whether Redis answers."""
+    for one in two:
+        until(lambda at=one: figures(at)["afoot_cluster_redis_up"] == [1], "a look at Redis")
+        until(lambda at=one: len(figures(at)["afoot_cluster_member_calls"]) > 1, "both to be heard of")
+        found = figures(one)
+        assert all(value <= 1 for value in found["afoot_cluster_member_lease_seconds"])
+        assert sum(found["afoot_cluster_members"]) == len(found["afoot_cluster_member_calls"])
+        assert found["afoot_cluster_queue_length"] == [0]
+        assert abs(found["afoot_cluster_clock_skew_seconds"][0]) < 1
+        until(lambda at=one: figures(at)["afoot_cluster_tail_lag"] == [0], "all facts to be known")
+
+
+def afoot(at: Gateway, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command at a gateway."""
+    command = [sys.executable, "-m", "afoot", "cluster", *words, "--at", at.url]
+    return subprocess.run(
+        command, env=at.environment, capture_output=True, text=True, timeout=30, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_a_gateway_is_drained_and_taken_over_by_commands(redis: RedisServer, tmp_path: Path) -> None:
+    """D6, V4: drained, it is not ready; declared dead, it ends, and its calls are elsewhere."""
+    one, other = gateway(tmp_path, redis, 8), gateway(tmp_path, redis, 9)
+    try:
+        ids = [listed(at)["id"] for at in (one, other)]
+        until(lambda: {each["id"] for each in listed(other)["members"]} >= {*ids}, "both to be heard of")
+        drained = afoot(other, "drain", ids[0], "--wait", "--json")
+        assert drained.returncode == 0, drained.stderr
+        assert json.loads(drained.stdout)["draining"] is True
+        ready = Api(one).get("/readyz")
+        assert (ready.status, ready.body) == (503, {"status": "draining"})
+        refused = Api(one).post("/api/calls", {"tool": "add", "arguments": {"a": 1, "b": 2}})
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert afoot(other, "resume", ids[0]).returncode == 0
+        assert Api(one).get("/readyz").status == 200
+
+        unknown = afoot(other, "drain", "nobody")
+        assert unknown.returncode != 0 and "unknown member 'nobody'" in unknown.stderr
+        lives = afoot(other, "takeover", ids[0])
+        assert lives.returncode != 0 and "lives" in lives.stderr
+        call = Api(one).start("ask_safely", tag="taken-over")
+        Api(one).asked(call)
+        taken = afoot(other, "takeover", ids[0], "--force", "--json")
+        assert taken.returncode == 0, taken.stderr
+        assert json.loads(taken.stdout)["calls"] == 1
+        assert one.wait(30) == 0
+        assert "declared dead by an operator" in one.said()
+        assert "was declared dead, by operator" in other.said()
+        assert Api(other).asked(call)["call"] == call
+    finally:
+        for at in (one, other):
+            if at.process.poll() is None:
+                at.stop()
+
+
+def test_orders_need_the_right_to_administrate(two: tuple[Gateway, Gateway]) -> None:
+    """S2, D6: a token that may watch sees the members, and changes none."""
+    command = [sys.executable, "-m", "afoot", "tokens", "add", "watcher", "--scope", "watch"]
+    made = subprocess.run(
+        command, env=two[0].environment, capture_output=True, text=True, timeout=30, check=True
+    )
+    watcher = Api(two[0])
+    watcher.token = made.stdout.strip()
+    own = watcher.get("/api/cluster").body["id"]
+    for method, path in (("POST", "drain"), ("DELETE", "drain"), ("POST", "takeover")):
+        assert watcher.send(method, f"/api/cluster/{own}/{path}", None, {}).status == 403
+    assert Api(two[0]).get("/readyz").status == 200
+
+
+def figures(at: Gateway) -> dict[str, list[float]]:
+    """The figures of a gateway as Prometheus reads them: all values of each name."""
+    found: dict[str, list[float]] = {}
+    for family in text_string_to_metric_families(Api(at).get("/metrics").body):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.value)
+    return found
 
 
 def listed(at: Gateway) -> dict[str, Any]:

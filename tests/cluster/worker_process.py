@@ -46,6 +46,15 @@ class WorkerProcess:
             pytest.fail(f"the worker did not start: {line!r}\n{self._errors.read_text()[-4000:]}")
         self.id = str(json.loads(line)["worker"])
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; gives its exit code."""
+        return self._wait()
+
     def stop(self) -> int:
         """End it as an operator would; gives its exit code."""
         self._process.terminate()

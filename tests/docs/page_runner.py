@@ -14,6 +14,8 @@ from types import ModuleType
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
+import yaml
+
 from afoot.cli import COMMANDS
 from afoot.config import mcp_json, settings
 from afoot.providers.functions.loading import load_file
@@ -47,7 +49,7 @@ class Desk:
         self._module = ModuleType("docs_page")
         self._run: dict[str, Callable[[Block], None]] = {
             "python": self._python, "bash": self._bash, "text": self._text, "console": self._console,
-            "json": self._json, "toml": self._toml, "mermaid": lambda _: None,
+            "json": self._json, "toml": self._toml, "yaml": self._yaml, "mermaid": lambda _: None,
             "html": self._file, "javascript": self._file,
         }  # fmt: skip
         self._beside = Beside(self.folder)
@@ -181,6 +183,10 @@ class Desk:
         file = self.folder / (block.words[0] if block.words else "some.toml")
         file.write_text(block.text)
         assert settings.load_settings(file).file == file
+
+    def _yaml(self, block: Block) -> None:
+        """A file of another program: here it only has to be YAML."""
+        assert yaml.safe_load(block.text), f"{block.where}: it is empty"
 
     def _addressed(self, text: str) -> str:
         """The text with the address of the gateway that runs beside it."""

@@ -6,7 +6,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from afoot.core.facts import Answer, Answered, Asked, Failure, Finished, Question, Started
-from afoot.observe.metrics import MAX_TOOLS, OTHER, Metrics
+from afoot.observe.figures import MAX_TOOLS, OTHER
+from afoot.observe.metrics import Metrics
 from tests.observe.sample_calls import Noted, Requests
 
 

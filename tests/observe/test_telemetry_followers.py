@@ -22,6 +22,10 @@ class Calls(dict[str, LiveCall]):
         self.quota_refusals: dict[str, int] = {}
         self.watchers: list[TelemetryFollower] = []
 
+    def own_calls(self) -> list[LiveCall]:
+        """Those that live when it is begun to watch."""
+        return []
+
     def publish(self, *facts: Fact) -> None:
         """These were recorded."""
         for fact in facts:

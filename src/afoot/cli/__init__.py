@@ -12,8 +12,8 @@ COMMANDS = {
         "Run functions for the gateways of a cluster.",
     ),
     "cluster": (
-        "afoot.cli.commands.cluster:cluster",
-        "List the gateways and workers of the cluster.",
+        "afoot.cli.commands.cluster:cluster_app",
+        "List the gateways and workers of the cluster; drain them, take over the dead.",
     ),
     "demo": (
         "afoot.cli.commands.demo:demo",

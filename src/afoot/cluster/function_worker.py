@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from afoot.cluster.functions import STOPPED
 from afoot.cluster.lease import Lease
+from afoot.cluster.operations import DrainOrder, read_order
 from afoot.cluster.queue import FunctionQueue
 from afoot.cluster.runs import BEGIN_RUN, KEEP_S, TELL_OWNER, OfferedTool, WorkerInfo, offer, read_to_worker
 from afoot.config.tables import ClusterSettings
@@ -81,6 +82,8 @@ class FunctionWorker:
         self._lease = Lease(settings.redis, self._journal.prefix, self.id, settings.lease_s, "worker")
         self._runs: dict[tuple[str, int], FunctionRun] = {}
         self._offered: list[OfferedTool] = []
+        self._is_draining = False
+        self._changed = asyncio.Event()  # whether it takes calls
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Serve; `ready` is set once this worker takes calls. Raises StoreError."""
@@ -93,13 +96,14 @@ class FunctionWorker:
             await asyncio.to_thread(self._lease.start)
             stack.push_async_callback(asyncio.to_thread, self._lease.stop)
             reading = asyncio.create_task(self._read_inbox())
-            serving = asyncio.create_task(
-                queue.serve(self.id, self._slots, self._settings.lease_s, self.stop)
-            )
+            loop = asyncio.get_running_loop()
+            self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
+            serving = asyncio.create_task(self._serve(queue))
             if ready is not None:
                 ready.set()
             stopping = asyncio.create_task(self.stop.wait())
             await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+            self._changed.set()
             await asyncio.wait([serving], timeout=self._drain_s)
             for run in list(self._runs.values()):
                 run.end_for_stop()
@@ -109,6 +113,27 @@ class FunctionWorker:
                 await asyncio.wait([reading], timeout=RETRY_S)
             serving.result()
 
+    async def _serve(self, queue: FunctionQueue) -> None:
+        """Take calls, except while this worker is drained."""
+        while not self.stop.is_set():
+            self._changed.clear()
+            if self._is_draining:
+                await self._changed.wait()
+            else:
+                await queue.serve(self.id, self._slots, self._settings.lease_s, self._changed)
+
+    def _obey(self, order: DrainOrder) -> None:
+        """Take no new calls from now on, or take them again."""
+        _log.warning("this worker %s, by %s", "drains" if order.drain else "takes calls again", order.by)
+        self._is_draining = order.drain
+        self._changed.set()
+        self._lease.renew_soon()
+
+    def _end_all(self) -> None:
+        """End at once: this worker was declared dead, and its functions run elsewhere."""
+        self._drain_s = 0.0
+        self.stop.set()
+
     def _description(self) -> bytes:
         """Describe this worker to the gateways; called in the thread of the lease."""
         info = WorkerInfo(
@@ -117,7 +142,7 @@ class FunctionWorker:
             self._version,
             slots=self._slots,
             running=len(self._runs),
-            draining=self.stop.is_set(),
+            draining=self._is_draining or self.stop.is_set(),
             tools=self._offered,
         )
         return json.encode(info)
@@ -177,6 +202,10 @@ class FunctionWorker:
             await client.aclose()
 
     def _take(self, fields: dict[bytes, bytes]) -> None:
+        if b"m" in fields:
+            if (order := read_order(fields[b"m"])) is not None:
+                self._obey(order)
+            return
         run = self._runs.get((fields[b"c"].decode(), int(fields[b"a"])))
         if run is None:
             return

@@ -54,6 +54,8 @@ class Queue(Protocol):
 
     async def withdraw(self, call: str, attempt: int) -> None: ...
 
+    async def waiting(self) -> int: ...
+
 
 class WorkerFunctions:
     """The functions of all workers. `look` takes in which workers there are."""

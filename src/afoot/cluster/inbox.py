@@ -5,13 +5,14 @@ One connection waits for three streams: the tail of all facts, the readings, and
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msgspec import DecodeError, json
 from redis.exceptions import RedisError
 
 from afoot.cluster.functions import WorkerFunctions
+from afoot.cluster.operations import DrainOrder, read_order
 from afoot.core.commands import OwnerCommand
 from afoot.core.facts import Entry, Reading
 from afoot.engine.engine import Engine
@@ -23,6 +24,8 @@ BLOCK_S: Final = 2.0  # the longest wait for news in one request
 COUNT: Final = 500  # entries of each stream that are read at once
 RETRY_S: Final = 0.2
 
+Obey = Callable[[DrainOrder], object]
+
 _readings_decoder: json.Decoder[list[tuple[str, int, Reading]]] = json.Decoder(list[tuple[str, int, Reading]])
 _command_decoder: json.Decoder[OwnerCommand] = json.Decoder(OwnerCommand)
 _log = logging.getLogger("afoot.cluster")
@@ -31,8 +34,9 @@ _log = logging.getLogger("afoot.cluster")
 class Inbox:
     """Keeps an engine's mirrors true, and obeys commands. `run` goes on until it is cancelled."""
 
-    def __init__(self, engine: Engine, journal: RedisJournal, functions: WorkerFunctions) -> None:
+    def __init__(self, engine: Engine, journal: RedisJournal, functions: WorkerFunctions, obey: Obey) -> None:
         self._engine = engine
+        self._obey = obey
         self._functions = functions
         self._journal = journal
         prefix = journal.prefix
@@ -119,6 +123,9 @@ class Inbox:
                 return
             for call, number, reading in readings:
                 self._engine.mirrors.note(call, number, reading)
+        elif at == 2 and b"m" in fields:
+            if (order := read_order(fields[b"m"])) is not None:
+                self._obey(order)
         elif at == 2:
             call = fields[b"c"].decode()
             if b"f" in fields:

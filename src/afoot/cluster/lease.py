@@ -31,6 +31,7 @@ local function forget_member(kind, id)
   redis.call('HDEL', p .. kind, id)
   redis.call('DEL', p .. 'inbox:' .. id)
 end
+if lease > 0 and redis.call('EXISTS', p .. 'dead:' .. me) == 1 then return {'DEAD'} end
 if lease > 0 then
   redis.call('ZADD', p .. role .. 's', string.format('%.6f', now + lease), me)
   redis.call('HSET', p .. role, me, info)
@@ -53,6 +54,17 @@ end
 return found
 """
 
+# Declares a member dead: its lease has run out, and cannot be renewed. Gives 0 if there is no such member.
+DECLARE_DEAD = """
+local p, role, id, by, keep = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+if not redis.call('ZSCORE', p .. role .. 's', id) then return 0 end
+local t = redis.call('TIME')
+redis.call('SET', p .. 'dead:' .. id, by, 'EX', keep)
+redis.call('ZADD', p .. role .. 's', string.format('%.6f', tonumber(t[1]) + tonumber(t[2]) / 1000000), id)
+return 1
+"""
+KEEP_DEAD_S: Final = 86_400
+
 _log = logging.getLogger("afoot.cluster")
 
 
@@ -65,6 +77,7 @@ class GatewayInfo(Struct, frozen=True, omit_defaults=True):
     version: str = ""
     calls: int = 0  # that live there
     draining: bool = False  # it takes no new calls
+    lag: int = 0  # facts of the cluster that it does not know yet
 
 
 class Member(Struct, frozen=True):
@@ -96,9 +109,12 @@ class Lease:
         self._client: ThreadClient = connect_thread(url, lease_s / RENEWALS)
         self._prefix = prefix
         self._owner = owner
+        self.is_declared_dead = False  # by an operator: it is never renewed again
+        self.on_declared_dead: Callable[[], object] = lambda: None  # called in the thread, once
         self._heard = 0.0  # of the monotonic clock: when the others were heard of last
         self._until = 0.0  # of the monotonic clock: the lease holds at least to here
         self._stop = threading.Event()
+        self._soon = threading.Event()  # it is to be renewed now, or to stop
         self._thread = threading.Thread(target=self._run, name="afoot-lease", daemon=True)
 
     @property
@@ -124,9 +140,14 @@ class Lease:
             raise store_error(error, f"the lease of this {self._role} could not be taken") from error
         self._thread.start()
 
+    def renew_soon(self) -> None:
+        """Tell the others what has changed here, and hear what has changed there, without a wait."""
+        self._soon.set()
+
     def stop(self) -> None:
         """Give the lease back, so that nobody waits for it to run out. Blocks for a moment."""
         self._stop.set()
+        self._soon.set()
         if self._thread.is_alive():
             self._thread.join()
         try:
@@ -137,7 +158,11 @@ class Lease:
 
     def _run(self) -> None:
         had = True
-        while not self._stop.wait(self._lease_s / RENEWALS):
+        while not self._stop.is_set():
+            self._soon.wait(self._lease_s / RENEWALS)
+            self._soon.clear()
+            if self._stop.is_set() or self.is_declared_dead:
+                return
             try:
                 self._renew(self._lease_s)
             except (RedisError, OSError) as error:
@@ -155,6 +180,14 @@ class Lease:
         began, wall = time.monotonic(), time.time()
         arguments = self._prefix, self._owner, lease_s, self.describe(), FORGET_S, self._role
         found = self._client.execute_command("EVAL", _RENEW, 1, f"{self._prefix}meta", *arguments)
+        if found == [b"DEAD"]:
+            if not self.is_declared_dead:
+                self.is_declared_dead = True
+                self._until = 0.0
+                self.gateways = [one for one in self.gateways if one.id != self._owner]
+                _log.error("this %s was declared dead by an operator: others have its calls", self._role)
+                self.on_declared_dead()
+            return
         # The lease counts from before the request: it may have been renewed at any time since.
         self._until = began + lease_s
         self._heard = began

@@ -20,11 +20,12 @@ from afoot.cluster.checks import LossyRedis, losses, read_redis_settings
 from afoot.cluster.functions import Queue, WorkerFunctions
 from afoot.cluster.inbox import Inbox
 from afoot.cluster.lease import GatewayInfo, Lease, Member
+from afoot.cluster.operations import DrainOrder, Operations
 from afoot.cluster.outbox import Outbox, send_readings
 from afoot.cluster.runs import WorkerInfo, read_worker
 from afoot.cluster.takeover import LOOK_S, take_over
 from afoot.config.tables import ClusterSettings
-from afoot.core.ports import ClusterMemberInfo
+from afoot.core.ports import ClusterFigures, ClusterMemberInfo
 from afoot.engine.engine import Engine
 from afoot.errors import StoreError
 from afoot.store.redis.journal import RedisJournal
@@ -32,6 +33,8 @@ from afoot.store.redis.journal import RedisJournal
 KEY_BYTES: Final = 32
 WORKERS_LOOK_S: Final = 0.3  # between two looks at the workers that were heard of
 INSTALL: Final = 'pip install "afoot[cluster]"'
+DRAINS: Final = "an operator drains this gateway"
+DECLARED_DEAD: Final = "an operator declared this gateway dead"
 CANCEL_S: Final = 0.5  # after which a task that is still there is cancelled again
 
 _log = logging.getLogger("afoot.cluster")
@@ -109,7 +112,7 @@ def _gateway_info(one: Member, ago_s: float) -> ClusterMemberInfo:
         info = GatewayInfo()
     return ClusterMemberInfo(
         one.id, "gateway", round(one.left_s - ago_s, 1), info.host, info.pid, info.version,
-        info.url, info.calls, draining=info.draining,
+        info.url, info.calls, draining=info.draining, lag=info.lag,
     )  # fmt: skip
 
 
@@ -134,6 +137,9 @@ class ClusterService:
         self._tasks: list[asyncio.Task[None]] = []
         self._queue: Queue | None = None
         self._has_docket = True
+        self.figures = ClusterFigures()
+        self.on_declared_dead: Callable[[], object] = lambda: None
+        self._operations = Operations(member.journal, lease, member.members, self.take_over)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -141,7 +147,9 @@ class ClusterService:
         engine.clock.follow(self._lease.skew_s)
         outbox = Outbox(journal)
         self._functions = WorkerFunctions(journal, self._open_queue)
-        inbox = self._inbox = Inbox(engine, journal, self._functions)
+        inbox = self._inbox = Inbox(engine, journal, self._functions, self._obey)
+        loop = asyncio.get_running_loop()
+        self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
         engine.others = outbox
         journal.follows_tail = True
         journal.on_fenced = engine.abandon
@@ -162,9 +170,47 @@ class ClusterService:
         self._engine.others = None
         await self._stack.aclose()
 
+    @property
+    def id(self) -> str:
+        """The id of this gateway."""
+        return self._member.id
+
+    def members(self) -> list[ClusterMemberInfo]:
+        """The gateways and workers of the cluster, as they were heard of last."""
+        return self._member.members()
+
+    async def drain(self, name: str, by: str, *, drains: bool) -> ClusterMemberInfo:
+        """Have a gateway or a worker take no new calls, or take them again.
+
+        Raises UnknownName, Conflict, StoreError.
+        """
+        return await self._operations.drain(name, by, drains=drains)
+
+    async def declare_dead(self, name: str, by: str, *, force: bool) -> tuple[ClusterMemberInfo, int]:
+        """Take over the calls of a member that is gone; gives it, and how many of its calls came here.
+
+        Raises UnknownName, CallerError, StoreError; Conflict for one that lives, unless it is forced.
+        """
+        return await self._operations.declare_dead(name, by, force=force)
+
+    def _obey(self, order: DrainOrder) -> None:
+        """Take no new calls from now on, or take them again."""
+        _log.warning("this gateway %s, by %s", "drains" if order.drain else "takes calls again", order.by)
+        self._engine.draining = DRAINS if order.drain else None
+        self._describe()
+        self._lease.renew_soon()
+
+    def _end_all(self) -> None:
+        """Let go of all calls: this gateway was declared dead, and others have them."""
+        self._engine.draining = DECLARED_DEAD
+        for live in self._engine.own_calls():
+            self._engine.abandon(live.call.id)
+        self.on_declared_dead()
+
     async def take_over(self) -> list[str]:
         """Go on with the calls of gateways that died; gives their ids. Raises StoreError."""
         taken = await take_over(self._engine, self._member.journal)
+        self.figures = replace(self.figures, taken_over=self.figures.taken_over + len(taken))
         for call in taken:
             await self._inbox.take_commands(call)  # which the dead owner had not carried out
         return taken
@@ -176,15 +222,38 @@ class ClusterService:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            is_draining = self._engine.closing is not None
-            calls = len(self._engine.own_calls())
-            self._member.info = replace(self._member.info, calls=calls, draining=is_draining)
-            if self._engine.closing is None and any(not one.lives for one in self._lease.gateways):
+            await self._count()
+            self._describe()
+            if not self._is_draining and any(not one.lives for one in self._lease.gateways):
                 try:
                     await self.take_over()
                 except StoreError as error:
                     _log.warning("calls of a gateway that died wait: %s", error)
             self._forget_ended()
+
+    @property
+    def _is_draining(self) -> bool:
+        return self._engine.closing is not None or self._engine.draining is not None
+
+    def _describe(self) -> None:
+        """Say of this gateway what the others may know."""
+        calls = len(self._engine.own_calls())
+        self._member.info = replace(
+            self._member.info, calls=calls, draining=self._is_draining, lag=self.figures.lag
+        )
+
+    async def _count(self) -> None:
+        """Look how far this gateway is behind, and how much waits for a worker."""
+        journal = self._member.journal
+        self.figures = replace(self.figures, skew_s=self._lease.skew_s)
+        try:
+            newest = int(await journal.command("HGET", f"{journal.prefix}meta", "pos") or 0)
+            waiting = await self._queue.waiting() if self._queue is not None else 0
+        except StoreError:
+            self.figures = replace(self.figures, is_heard=False)
+            return
+        lag = max(0, newest - journal.position)
+        self.figures = replace(self.figures, is_heard=True, lag=lag, waiting=waiting)
 
     async def _watch_workers(self) -> None:
         while True:

@@ -57,6 +57,22 @@ class FunctionQueue:
         except (RedisError, OSError) as error:
             raise StoreError(f"call {call} stays in the queue: {error}") from error
 
+    async def waiting(self) -> int:
+        """The number of attempts that no worker has begun; raises StoreError."""
+        docket = self._docket
+        try:
+            async with docket.redis() as redis:
+                queued = await redis.xlen(docket.stream_key)
+                # The group comes with the first worker.
+                begun = (
+                    (await redis.xpending(docket.stream_key, docket.worker_group_name))["pending"]
+                    if queued
+                    else 0
+                )
+        except (RedisError, OSError) as error:
+            raise StoreError(f"the queue to the workers cannot be read: {error}") from error
+        return max(0, queued - begun)
+
     async def serve(self, worker: str, slots: int, lease_s: float, until: asyncio.Event) -> None:
         """Run tasks until the event, then those that have begun to their end."""
         redelivery = timedelta(seconds=lease_s)

@@ -152,6 +152,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     hooks: list[Hook] = []
     browser: BrowserSettings = BrowserSettings()
     otel: OtelSettings = OtelSettings()
+    metrics: bool = True  # whether there is `/metrics`
     isolation: IsolationSettings = IsolationSettings()
     cluster: ClusterSettings = ClusterSettings()
     quota: dict[str, QuotaSettings] = {}  # by caller, or a pattern of them

@@ -273,6 +273,46 @@ class ClusterMemberInfo(Struct, frozen=True):
     calls: int = 0  # that it owns or runs
     slots: int = 0  # of a worker: calls at once
     draining: bool = False  # it takes no new calls
+    lag: int = 0  # of a gateway: facts of the cluster that it does not know yet
+
+
+class ClusterFigures(Struct, frozen=True):
+    """The state of a gateway's part in its cluster, as it was at the last look."""
+
+    is_heard: bool = False  # whether Redis answered
+    lag: int = 0  # facts of the cluster that are on record, and not known here yet
+    waiting: int = 0  # functions in the queue that no worker has begun
+    taken_over: int = 0  # calls of gateways that died, since the start
+    skew_s: float = 0.0  # by which the clock of Redis is ahead of this machine's
+
+
+class Cluster(Protocol):
+    """The cluster, as the surfaces of one of its gateways see it."""
+
+    @property
+    def id(self) -> str:
+        """The id of this gateway."""
+        ...
+
+    @property
+    def figures(self) -> ClusterFigures:
+        """The state of this gateway's part."""
+        ...
+
+    def members(self) -> Sequence[ClusterMemberInfo]:
+        """The gateways and workers, as they were heard of last."""
+        ...
+
+    def drain(self, name: str, by: str, *, drains: bool) -> Awaitable[ClusterMemberInfo]:
+        """Have a member take no new calls, or take them again; raises CallerError, StoreError."""
+        ...
+
+    def declare_dead(self, name: str, by: str, *, force: bool) -> Awaitable[tuple[ClusterMemberInfo, int]]:
+        """Take over the calls of a member that is gone; gives it, and how many of its calls came here.
+
+        Raises CallerError, StoreError.
+        """
+        ...
 
 
 class OtherGateways(Protocol):

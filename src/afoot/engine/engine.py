@@ -82,6 +82,7 @@ LOG_BURST_BYTES = 96 * 1024
 LOG_BYTES_PER_S = 64 * 1024
 LINE_BYTES = 128  # that every line counts besides its own
 OWNER_S = 15.0  # the longest wait for an owner to take an answer: it may have died, and another comes
+RETRY_ELSEWHERE_S = 1.0  # after which a caller may try again: a load balancer then knows of the drain
 RETRY_HISTORY_S = 5.0  # after which a caller may try again whether the history can be written
 
 log = logging.getLogger("afoot.engine")
@@ -91,7 +92,8 @@ class Engine:
     """Runs calls. Opened with `async with`; leaving it ends every call that still runs."""
 
     recorder: Recorder
-    closing: str | None = None  # why no new calls are taken
+    closing: str | None = None  # why no new calls are taken, and all streams end
+    draining: str | None = None  # why no new calls are taken, while all else goes on
     hooks: BeforeCallHooks | None = None
     quota: Quota | None = None
     others: OtherGateways | None = None  # in a cluster
@@ -241,7 +243,8 @@ class Engine:
 
     def submit(self, want: Submission) -> LiveCall:
         """Open a call and start it as soon as it may; raises UnknownName, Refused."""
-        if self.closing is not None or self.quota or (self.require_history and self.recorder.degraded):
+        is_stopping = self.closing is not None or self.draining is not None
+        if is_stopping or self.quota or (self.require_history and self.recorder.degraded):
             self._check_acceptance(want)
         provider, tool = want.offer or self.catalog.known.get(want.tool) or self.catalog.get(want.tool)
         if tool.scopes and (lacking := want.origin.lacks(tool.scopes)):
@@ -293,6 +296,8 @@ class Engine:
         """Raise Refused if no call may be opened now, or not by this caller."""
         if self.closing is not None:
             raise Refused(f"no new calls: {self.closing}")
+        if self.draining is not None and not want.inner:  # a call below one that runs belongs to it
+            raise Refused(f"no new calls: {self.draining}", RETRY_ELSEWHERE_S)
         if self.require_history and (why := self.recorder.degraded) is not None:
             raise Refused(f"no new calls while the history cannot be written: {why}", RETRY_HISTORY_S)
         if self.quota is not None and not want.inner:

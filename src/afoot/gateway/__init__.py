@@ -26,6 +26,7 @@ from afoot.engine.live_call import LiveCall, Submission
 from afoot.engine.recovery import load_call, recover
 from afoot.engine.retention import Retention
 from afoot.errors import CallerError, ToolError, UnknownName
+from afoot.observe.prometheus import KeptFigures
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
@@ -67,7 +68,8 @@ HISTORY_CALLS = 1000  # of the history, which tell which tools report and how lo
 # Settings that are read once, when a gateway starts.
 FIXED_SETTINGS = (
     "http", "store", "cluster", "targets", "durable", "server_concurrency", "mcp_token", "allow_origins",
-    "allow_hosts", "access", "hooks", "otel", "linger_s", "browser.cdp", "isolation.nice", "isolation.spare",
+    "allow_hosts", "access", "hooks", "otel", "metrics", "linger_s", "browser.cdp", "isolation.nice",
+    "isolation.spare",
 )  # fmt: skip
 
 NOTHING_TO_SERVE = "nothing to serve: name a file or a module of tools, or a server"
@@ -108,6 +110,8 @@ class Gateway:
         self.address = ""  # HOST:PORT of its listener, if it has one: a server there is the gateway itself
         self.overrides: Overrides | None = None  # functions in the place of dependencies, for tests
         self.bare = False  # whether it may have nothing to serve yet
+        self.keeps_figures = False  # for `/metrics`, where that is served
+        self.figures: KeptFigures | None = None
         self.recovers = True  # goes on with calls of a dead gateway; else its owner does, once it can serve
 
     async def __aenter__(self) -> Self:
@@ -136,7 +140,9 @@ class Gateway:
             self.servers.follow(self._roster)
             await self._browse()
             await self._hooked()
-            await self._stack.enter_async_context(telemetry(self.settings.otel, self.engine))
+            if self.keeps_figures:
+                self.figures = KeptFigures(self.engine.quota_refusals)
+            await self._stack.enter_async_context(telemetry(self.settings.otel, self.engine, self.figures))
             await self._stack.enter_async_context(self.engine)
             if self.member is not None:
                 self.cluster = await self._stack.enter_async_context(self.member.serve(self.engine))

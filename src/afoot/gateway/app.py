@@ -140,6 +140,8 @@ async def serve_until(plan: ServePlan, started: Started, told: asyncio.Event | N
         stop = _Stop(state, told)
         if told is None:
             stop.listen()
+        if gateway.cluster is not None:
+            gateway.cluster.on_declared_dead = lambda: stop.end("an operator declared this gateway dead")
         watching = [asyncio.create_task(follow_config(gateway, state, plan.source))]
         if plan.reload:
             watching.append(asyncio.create_task(follow_tools(gateway)))
@@ -174,8 +176,8 @@ def new_state(gateway: Gateway) -> GatewayState:
         state_folder.operator_token(),
     )
     state.client_limits = stored_client_limits()
-    if gateway.member is not None:
-        state.cluster_id, state.cluster_members = gateway.member.id, gateway.member.members
+    state.cluster = gateway.cluster
+    state.figures = gateway.figures
     state.servers = gateway.servers
     state.resource_servers = gateway.servers.list
     state.made_own_offers = gateway.own_offers
@@ -194,6 +196,7 @@ def _gateway(plan: ServePlan, settings: Settings) -> Gateway:
     gateway = Gateway(*plan.targets, settings=settings)
     gateway.address = "" if plan.stdio else settings.http
     gateway.bare = plan.bare
+    gateway.keeps_figures = settings.metrics
     gateway.recovers = False
     return gateway
 
@@ -395,6 +398,12 @@ class _Stop:
         """Stop also when this coroutine ends: nobody needs the gateway any more."""
         self._lingering = asyncio.create_task(over)
         self._lingering.add_done_callback(lambda _: self.asked.set())
+
+    def end(self, reason: str) -> None:
+        """Stop in order, for this reason."""
+        if not self.asked.is_set():
+            self._reason = reason
+            self.asked.set()
 
     async def wind_down(self) -> None:
         """Let calls finish for a while, cancel the rest, and end every open stream."""

@@ -68,7 +68,9 @@ class AsgiApp:
         """Open the gateway for the length of a block: `Starlette(…, lifespan=tools.lifespan)`."""
         if self._gateway is not None:
             raise CallerError("this gateway is open already: give its lifespan to one application only")
-        async with Gateway(*self._targets, settings=self._settings) as gateway:
+        opening = Gateway(*self._targets, settings=self._settings)
+        opening.keeps_figures = self._settings.metrics
+        async with opening as gateway:
             state = new_state(gateway)
             state.engine.redactor.recall({state.token})
             open_access(state, "", self._settings.access.public_url.rstrip("/"))

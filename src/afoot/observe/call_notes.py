@@ -42,6 +42,9 @@ class ObservedCall(Protocol):
     def tool(self) -> Tool: ...
 
     @property
+    def mirror(self) -> object | None: ...
+
+    @property
     def heard(self) -> float: ...
 
     @property
@@ -85,6 +88,7 @@ class CallNotes(Struct, eq=False):
     stalls: int = 0
     quarter: int = 0
     is_stalled: bool = False
+    is_over: bool = False  # for its caller
 
     def on_reading(self, now: float) -> None:
         """Note a reading."""
@@ -165,6 +169,7 @@ class CallNotes(Struct, eq=False):
             self.tries[-1].over = fact.at
         if self.first is not None and self.last is not None and fact.at - self.last > self.gap_s:
             self.gap_s = fact.at - self.last
+        self.is_over = True
         self.milestones.append(Milestone(fact.at, "finished", {"outcome": fact.outcome}))
 
     def _first(self, now: float) -> None:

@@ -16,9 +16,8 @@ from afoot.core.facts import Finished
 from afoot.core.names import own_name
 from afoot.core.ports import OpeningRequest
 from afoot.observe.call_notes import AttemptTimes, CallNotes, Milestone
+from afoot.observe.figures import METHOD, error_type
 
-METHOD = "tools/call"
-TOOL_ERROR = "tool_error"
 STDIO = "stdio"  # the caller at the other end of a pipe; any other comes over HTTP
 TOKEN_CHARS = 200
 SESSION = "session:"  # how the name of a caller begins that is a session of protocol 2025-11-25
@@ -91,17 +90,6 @@ def about(call: Call) -> dict[str, str | int | float | bool]:
         "afoot.server": call.opened.server,
         "afoot.call": call.id,
     }
-
-
-def error_type(end: Finished) -> str:
-    """The kind of failure of an end, one of a few; empty: none."""
-    if end.outcome == "ok":
-        return ""
-    if end.outcome != "failed":
-        return end.outcome
-    if end.result is not None and end.result.is_error:
-        return TOOL_ERROR
-    return end.failure.category if end.failure is not None else TOOL_ERROR
 
 
 def _opened_by(notes: CallNotes) -> OpeningRequest | None:

@@ -1,15 +1,17 @@
 """`telemetry` sends spans and metrics of all calls within a block, if the settings want that (V3).
 
+It also keeps the figures that `/metrics` shows (V8).
 `TelemetryFollower` reads along with every call, beside its path, and keeps `CallNotes` on each that lives. If
-telemetry is off, nothing of OpenTelemetry is imported.
+nothing is sent, nothing of OpenTelemetry is imported.
 """
 
 import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from afoot.core.facts import Entry, Finished, Opened, Released
 from afoot.core.trace import NEW_TRACE
 from afoot.errors import CallerError
 from afoot.observe.call_notes import CallNotes
+from afoot.observe.prometheus import KeptFigures
 
 if TYPE_CHECKING:
     from afoot.observe.exporter import Exporter
@@ -52,6 +55,8 @@ class ObservedEngine(Protocol):
 
     def __contains__(self, call_id: str, /) -> bool: ...
 
+    def own_calls(self) -> Iterable[Any]: ...
+
     def __getitem__(self, call_id: str, /) -> Any: ...
 
 
@@ -66,8 +71,12 @@ class TelemetrySink(Protocol):
 
 
 @asynccontextmanager
-async def telemetry(settings: OtelSettings, calls: ObservedEngine) -> AsyncIterator[None]:
+async def telemetry(
+    settings: OtelSettings, calls: ObservedEngine, kept: KeptFigures | None = None
+) -> AsyncIterator[None]:
     """Send spans and metrics of all calls within the block, if telemetry is on; raises CallerError.
+
+    `kept` is told of all calls as well; where telemetry is off, from the first time on that it is asked.
 
     Variables of the environment may be meant for another program: a mistake in them is only logged.
     """
@@ -79,15 +88,18 @@ async def telemetry(settings: OtelSettings, calls: ObservedEngine) -> AsyncItera
             raise
         log.warning("%s; there is no telemetry", error)
         exporter = None
-    if exporter is None:
+    async with AsyncExitStack() as stack:
+
+        async def follow(*sinks: TelemetrySink) -> None:
+            await stack.enter_async_context(TelemetryFollower(calls, *sinks))
+
+        if exporter is not None:
+            calls.default_trace = NEW_TRACE
+            stack.push_async_callback(exporter.close)
+            await follow(exporter, *(one for one in (kept,) if one is not None))
+        elif kept is not None:
+            kept.begin = partial(follow, kept)
         yield
-        return
-    calls.default_trace = NEW_TRACE
-    try:
-        async with TelemetryFollower(calls, exporter):
-            yield
-    finally:
-        await exporter.close()
 
 
 def telemetry_targets(settings: OtelSettings, environment: Mapping[str, str]) -> dict[str, str]:
@@ -129,17 +141,19 @@ def _exporter(wanted: Mapping[str, str], settings: OtelSettings, calls: Observed
 
 
 class TelemetryFollower:
-    """Reads along with all calls and hands its notes to a sink. To be opened before calls come."""
+    """Reads along with all calls and hands its notes to sinks. To be opened before calls come."""
 
-    def __init__(self, calls: ObservedEngine, ledger: TelemetrySink) -> None:
+    def __init__(self, calls: ObservedEngine, *sinks: TelemetrySink) -> None:
         self._calls = calls
-        self._ledger = ledger
+        self._sinks = sinks
         self._notes_by_call: dict[str, CallNotes] = {}
         self._over: deque[CallNotes] = deque(maxlen=MAX_ENDED)
         self._wakeup = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
+        for live in self._calls.own_calls():  # their beginning was not seen, so it is not measured
+            self._open(live)
         self._calls.watchers.append(self)
         self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._look())]
         return self
@@ -159,20 +173,26 @@ class TelemetryFollower:
         if notes is None:
             if type(entry.fact) is Released or entry.call not in self._calls:
                 return
-            live = self._calls[entry.call]
-            notes = self._notes_by_call[entry.call] = CallNotes(live)
-            live.watchers.append(notes)
-            self._ledger.opened(notes)
+            notes = self._open(self._calls[entry.call])
         if type(entry.fact) is Opened:
             return
         notes.take(entry.fact)
         if type(entry.fact) is Finished:
-            self._ledger.finished(notes)
+            for sink in self._sinks:
+                sink.finished(notes)
         elif type(entry.fact) is Released:
             del self._notes_by_call[entry.call]
             self._calls[entry.call].watchers.remove(notes)  # else both, and the result, would be a cycle
             self._over.append(notes)
             self._wakeup.set()
+
+    def _open(self, live: Any) -> CallNotes:
+        """Begin the notes on a call."""
+        notes = self._notes_by_call[live.call.id] = CallNotes(live)
+        live.watchers.append(notes)
+        for sink in self._sinks:
+            sink.opened(notes)
+        return notes
 
     async def _tell(self) -> None:
         """Hand over the calls that have ended, a few at a time."""
@@ -186,11 +206,19 @@ class TelemetryFollower:
 
     def _some(self) -> None:
         for _ in range(min(SENT_AT_ONCE, len(self._over))):
-            self._ledger.ended(self._over.popleft())
+            notes = self._over.popleft()
+            for sink in self._sinks:
+                sink.ended(notes)
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             now = self._calls.clock.now()
-            for notes in self._notes_by_call.values():
-                notes.look(now)
+            for call, notes in list(self._notes_by_call.items()):
+                if notes.live.mirror is None:
+                    notes.look(now)
+                    continue
+                del self._notes_by_call[call]  # another gateway has it now, and tells of its end
+                if not notes.is_over:
+                    for sink in self._sinks:
+                        sink.finished(notes)

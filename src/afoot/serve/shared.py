@@ -12,12 +12,13 @@ from afoot.config.client_limits import ClientLimits
 from afoot.config.settings import Settings
 from afoot.core.call import INSTEAD, Call
 from afoot.core.facts import Answer, Question
-from afoot.core.ports import CallOrigin, ClusterMemberInfo, TimerHandle, Tool
+from afoot.core.ports import CallOrigin, Cluster, TimerHandle, Tool
 from afoot.engine.engine import RETRY_HISTORY_S, Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import Claim, LiveCall
 from afoot.engine.recovery import load_call
 from afoot.errors import AfootError, CallerError, MissingScope, OverQuota, Refused, StoreError, UnknownName
+from afoot.observe.prometheus import KeptFigures
 from afoot.providers.browser.extension import ExtensionLinks
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.upstream.servers import Servers
@@ -79,8 +80,8 @@ class GatewayState(Struct):
     started_at: float = 0.0
     client_limits: ClientLimits = field(default_factory=ClientLimits)  # how long clients wait, by name
     made_unread: UnreadResults | None = None
-    cluster_id: str = ""  # of this gateway, if it is one of several
-    cluster_members: Callable[[], Sequence[ClusterMemberInfo]] = tuple  # gateways and workers
+    cluster: Cluster | None = None  # if this gateway is one of several
+    figures: KeptFigures | None = None  # of its calls, for `/metrics`
     pending_cancels: dict[str, PendingCancel] = {}  # by call
 
     def __post_init__(self) -> None:

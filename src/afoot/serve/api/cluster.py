@@ -1,15 +1,19 @@
 """The cluster over the operator's API, and whether this gateway takes requests, for a load balancer (V8)."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
-from afoot.core.ports import ClusterMemberInfo
-from afoot.serve.api.request import ApiRequest
+from afoot.core.ports import Cluster, ClusterMemberInfo
+from afoot.serve.access.principal import OPERATOR
+from afoot.serve.api.request import ApiError, ApiRequest
+
+READY: Final = "ready"
 
 
 class Readiness(Struct, frozen=True):
-    """Whether requests should be sent here: ready, stopping, unrecorded, cut_off."""
+    """Whether requests should be sent here: ready, stopping, draining, unrecorded, cut_off."""
 
     status: str
 
@@ -24,7 +28,7 @@ class ClusterView(Struct, frozen=True):
 async def ready(request: ApiRequest) -> None:
     """Whether this gateway takes new calls; 503 if not."""
     status = readiness(request)
-    await request.answer(200 if status == "ready" else 503, Readiness(status))
+    await request.answer(200 if status == READY else 503, Readiness(status))
 
 
 def readiness(request: ApiRequest) -> str:
@@ -32,16 +36,63 @@ def readiness(request: ApiRequest) -> str:
     gateway, engine = request.gateway, request.gateway.engine
     if engine.closing is not None:
         return "stopping"
+    if engine.draining is not None:
+        return "draining"
     if engine.require_history and engine.recorder.degraded is not None:
         return "unrecorded"
-    own = [one for one in gateway.cluster_members() if one.id == gateway.cluster_id]
-    if gateway.cluster_id and not any(one.left_s > 0 for one in own):
+    cluster = gateway.cluster
+    if cluster is not None and not any(one.id == cluster.id and one.left_s > 0 for one in cluster.members()):
         return "cut_off"  # others may take its calls
-    return "ready"
+    return READY
 
 
 async def show(request: ApiRequest) -> None:
     """The gateways and workers of this cluster, as this gateway heard of them last."""
     request.query()
-    gateway = request.gateway
-    await request.answer(200, ClusterView(gateway.cluster_id, gateway.cluster_members()))
+    cluster = request.gateway.cluster
+    view = ClusterView("", ()) if cluster is None else ClusterView(cluster.id, cluster.members())
+    await request.answer(200, view)
+
+
+class TakeOverRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a member is declared dead although its lease has not run out."""
+
+    force: bool = False
+
+
+class TakeOverView(Struct, frozen=True):
+    """The member that was declared dead, and how many of its calls this gateway has taken over."""
+
+    member: ClusterMemberInfo
+    calls: int
+
+
+async def drain(request: ApiRequest) -> None:
+    """Have a gateway or a worker take no new calls; those that it has go on."""
+    request.query()
+    found = await _cluster(request).drain(request.names["id"], request.identity or OPERATOR, drains=True)
+    await request.answer(200, found)
+
+
+async def resume(request: ApiRequest) -> None:
+    """Have a gateway or a worker that was drained take calls again."""
+    request.query()
+    found = await _cluster(request).drain(request.names["id"], request.identity or OPERATOR, drains=False)
+    await request.answer(200, found)
+
+
+async def take_over(request: ApiRequest) -> None:
+    """Declare a gateway or a worker dead: others go on with its calls at once."""
+    request.query()
+    wanted = await request.body(TakeOverRequest)
+    cluster = _cluster(request)
+    member, calls = await cluster.declare_dead(
+        request.names["id"], request.identity or OPERATOR, force=wanted.force
+    )
+    await request.answer(200, TakeOverView(member, calls))
+
+
+def _cluster(request: ApiRequest) -> Cluster:
+    if request.gateway.cluster is None:
+        raise ApiError(409, "this gateway is alone: cluster.redis is not set", "refused")
+    return request.gateway.cluster

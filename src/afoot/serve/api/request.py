@@ -13,6 +13,7 @@ from afoot.errors import (
     AfootError,
     AlreadyAnswered,
     CallerError,
+    Conflict,
     IllegalFact,
     MissingScope,
     OverQuota,
@@ -187,7 +188,7 @@ def as_api_error(error: Exception) -> ApiError | None:
             return ApiError(429, str(error), "rate_limit", retryable=True, retry_after_s=error.retry_after)
         case Refused():
             return ApiError(503, str(error), "unavailable", retry_after_s=error.retry_after)
-        case AlreadyAnswered() | IllegalFact():
+        case AlreadyAnswered() | IllegalFact() | Conflict():
             return ApiError(409, str(error), "refused")
         case ToolError():
             return ApiError(422, error.message, error.category)

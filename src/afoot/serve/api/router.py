@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from afoot.core.ports import ClusterMemberInfo
+from afoot.observe.prometheus import CONTENT_TYPE
 from afoot.serve.access.guard import Denied, Guard, challenge_headers
 from afoot.serve.access.principal import ADMIN, ANSWER, CALL, WATCH
 from afoot.serve.api import (
@@ -20,6 +22,7 @@ from afoot.serve.api import (
     calls,
     cluster,
     hosts,
+    metrics,
     questions,
     resources,
     servers,
@@ -137,7 +140,12 @@ async def openapi_description(request: ApiRequest) -> None:
 ROUTES = (
     Route("GET", "/healthz", health, Health, is_public=True),
     Route("GET", "/readyz", cluster.ready, cluster.Readiness, is_public=True),
+    Route("GET", "/metrics", metrics.show, CONTENT_TYPE),
     Route("GET", "/api/cluster", cluster.show, cluster.ClusterView),
+    Route("POST", "/api/cluster/{id}/drain", cluster.drain, ClusterMemberInfo),
+    Route("DELETE", "/api/cluster/{id}/drain", cluster.resume, ClusterMemberInfo),
+    Route("POST", "/api/cluster/{id}/takeover", cluster.take_over, cluster.TakeOverView,
+          cluster.TakeOverRequest),
     Route("GET", "/.well-known/oauth-protected-resource", protected_resource, dict, is_public=True),
     Route("GET", "/.well-known/oauth-protected-resource/mcp", protected_resource, dict, is_public=True),
     Route("GET", "/api/calls", calls.index, calls.CallPage,
@@ -235,7 +243,7 @@ class ApiApp:
         path, method = request.scope["path"], request.scope["method"]
         found = [(route, match) for route, pattern in _PATTERNS if (match := pattern.fullmatch(path))]
         is_public = any(route.is_public for route, _ in found if route.method == method)
-        if is_public or not path.startswith("/api"):
+        if is_public or not (found or path.startswith("/api")):
             self._guard.check_public(request.scope)
             request = replace(request, principal=await self._guard.identify_reader(request.scope))
         else:

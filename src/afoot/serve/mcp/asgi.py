@@ -182,11 +182,13 @@ class HttpResponse(Struct, eq=False):
         """Send a comment: it is no event, but keeps proxies from closing the stream."""
         await self.send((), raw=framing.comment_frame("alive"))
 
-    async def json(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-        """Send a whole response; a large one as fast as it is read."""
+    async def json(
+        self, status: int, body: bytes, *headers: tuple[bytes, bytes], kind: tuple[bytes, bytes] = JSON
+    ) -> None:
+        """Send a whole response, of JSON or another `kind`; a large one as fast as it is read."""
         self.is_complete = True
-        kind = (JSON,) if body else ()
-        head = [*kind, (b"content-length", b"%d" % len(body)), *self.headers, *headers]
+        kinds = (kind,) if body else ()
+        head = [*kinds, (b"content-length", b"%d" % len(body)), *self.headers, *headers]
         await self.transmit({"type": "http.response.start", "status": status, "headers": head})
         if len(body) > PIECE_BYTES:
             await self._send_large(body)
