@@ -14,10 +14,10 @@ from msgspec import Raw, Struct, UnsetType, field, json
 from afoot.bridge.connection import GatewayConnection
 from afoot.bridge.discovery import RECONNECT_S, GatewayFinder, NoGateway, PersistentConnection
 from afoot.bridge.http import BrokenConnection, GatewayResponse, Unreachable
+from afoot.bridge.initialize_cache import cached_answer, store_answer
 from afoot.bridge.pending import BridgeRequest
 from afoot.bridge.session_2025 import BridgeSession2025
 from afoot.bridge.stdio import LineTooLong, read_line
-from afoot.bridge.welcome import keep_welcome, known_welcome
 from afoot.errors import CallerError
 from afoot.wire import jsonrpc, mcp_2025, mcp_2026
 from afoot.wire.jsonrpc import ENVELOPE_DECODER, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault, Id
@@ -100,8 +100,8 @@ class Relay:
             return
         if not pending.modern:
             self._session.remember(text, message)
-        if pending.method == "initialize" and (welcome := await self._welcome_without_gateway(message)):
-            await self._write([welcome])
+        if pending.method == "initialize" and (answer := await self._initialize_without_gateway(message)):
+            await self._write([answer])
             return
         self._open[pending.id] = pending
         pending.task = self._spawn(self._answer(pending))
@@ -128,7 +128,7 @@ class Relay:
             raise
         return self._modern
 
-    async def _welcome_without_gateway(self, message: Envelope) -> bytes | None:
+    async def _initialize_without_gateway(self, message: Envelope) -> bytes | None:
         """The answer to `initialize` if no gateway can be reached at once; None if one can be asked."""
         assert isinstance(message.id, int | str)
         if self._finder.at:
@@ -142,7 +142,7 @@ class Relay:
         except Fault:
             return None  # the gateway says what is wrong with it
         self._session.open_without_gateway(hello.version)
-        return known_welcome(message.id, hello, self._finder.config, self._finder.version)
+        return cached_answer(message.id, hello, self._finder.config, self._finder.version)
 
     def _take_notification(self, text: bytes, message: Envelope) -> None:
         """Handle a notification, or the answer to a question; neither is answered."""
@@ -226,7 +226,7 @@ class Relay:
                 shown = self._questions.show(shown, session, pending.id)
             if pending.method == "initialize" and pending.last is not None and pending.last.result:
                 self._session.accept(answer, pending.last.result)
-                self._keep_welcome()
+                self._store_initialize_answer()
                 self._restart_session_stream()
             await self._write(shown)
 
@@ -250,13 +250,13 @@ class Relay:
         """Open the client's session at a new gateway; raises Unreachable, BrokenConnection."""
         if self._session.is_open:
             self._spawn(self._write(await self._session.renew(connection)))
-            self._keep_welcome()
+            self._store_initialize_answer()
             self._restart_session_stream()
 
-    def _keep_welcome(self) -> None:
+    def _store_initialize_answer(self) -> None:
         if not self._finder.at:
-            finder = self._finder
-            keep_welcome(self._session.welcome, self._session.version, finder.config, finder.version)
+            finder, session = self._finder, self._session
+            store_answer(session.initialize_result, session.version, finder.config, finder.version)
 
     async def _renew(self, connection: GatewayConnection, old: str) -> None:
         """Open a session again that the gateway has forgotten, unless another request has done so."""

@@ -23,7 +23,7 @@ class BridgeSession2025:
         self.id = ""
         self.version = mcp_2025.LATEST
         self.is_open = False
-        self.welcome = Raw()  # the last gateway's answer to `initialize`
+        self.initialize_result = Raw()  # the last gateway's answer to `initialize`
         self._is_first = False  # no gateway has answered this client yet
         self._initialize_params = Raw()
         self._remembered: dict[tuple[str, bytes], bytes] = {}
@@ -52,10 +52,12 @@ class BridgeSession2025:
         """
         self.id = answer.headers.get("mcp-session-id", self.id)
         self.is_open = bool(self.id)
-        self.welcome = Raw(bytes(result))
-        welcome = json.decode(result, type=_InitializeResult)
-        self.version = welcome.protocolVersion
-        kinds = [kind for kind, raw in welcome.capabilities.items() if b'"listChanged":true' in bytes(raw)]
+        self.initialize_result = Raw(bytes(result))
+        initialized = json.decode(result, type=_InitializeResult)
+        self.version = initialized.protocolVersion
+        kinds = [
+            kind for kind, raw in initialized.capabilities.items() if b'"listChanged":true' in bytes(raw)
+        ]
         return [
             json.encode({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}) for kind in kinds
         ]

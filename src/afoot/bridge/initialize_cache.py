@@ -1,7 +1,7 @@
-"""`known_welcome` answers `initialize` before the gateway has started, as the gateway would (H1, N2).
+"""`cached_answer` answers `initialize` before the gateway has started, as the gateway would (H1, N2).
 
 Hosts wait for this answer: Codex about a second, then it goes on without the server. The last gateway's
-answer is kept in `welcome.json` of the state folder, for each config and protocol version. Without one,
+answer is kept in `initialize.json` of the state folder, for each config and protocol version. Without one,
 everything is declared that a gateway can have, as a gateway does for servers that it has not opened yet.
 """
 
@@ -22,11 +22,11 @@ from afoot.wire.tasks import CAPABILITY
 
 log = logging.getLogger("afoot")
 
-FILE = "welcome.json"
+FILE = "initialize.json"
 MAX_KEPT = 20
 
 
-class KnownWelcome(Struct, frozen=True):
+class CachedAnswer(Struct, frozen=True):
     """The answer of one gateway to `initialize`, by its config and the version that was agreed."""
 
     config: str
@@ -35,7 +35,7 @@ class KnownWelcome(Struct, frozen=True):
     result: dict[str, object]
 
 
-def known_welcome(request: Id, hello: InitializeParams, config: Path | None, version: str) -> bytes:
+def cached_answer(request: Id, hello: InitializeParams, config: Path | None, version: str) -> bytes:
     """The response to `initialize`, without a gateway of this version."""
     for one in _read(_stored()):
         if (one.config, one.protocol, one.afoot) == (_key(config), hello.version, version):
@@ -47,9 +47,9 @@ def known_welcome(request: Id, hello: InitializeParams, config: Path | None, ver
     return mcp_2025.initialize_result(request, hello, info, "", can)
 
 
-def keep_welcome(result: Raw, protocol: str, config: Path | None, version: str) -> None:
+def store_answer(result: Raw, protocol: str, config: Path | None, version: str) -> None:
     """Keep a gateway's answer for the next start, if it is not known yet."""
-    new = KnownWelcome(_key(config), protocol, version, json.decode(result, type=dict[str, object]))
+    new = CachedAnswer(_key(config), protocol, version, json.decode(result, type=dict[str, object]))
     file = _stored()
     known = _read(file)
     if new in known:
@@ -61,11 +61,11 @@ def keep_welcome(result: Raw, protocol: str, config: Path | None, version: str) 
         log.info("the answer to initialize is not kept: %s", error)
 
 
-def _stored() -> StoredList[KnownWelcome]:
-    return StoredList(FILE, KnownWelcome)
+def _stored() -> StoredList[CachedAnswer]:
+    return StoredList(FILE, CachedAnswer)
 
 
-def _read(file: StoredList[KnownWelcome]) -> list[KnownWelcome]:
+def _read(file: StoredList[CachedAnswer]) -> list[CachedAnswer]:
     try:
         return file.read() or []
     except CallerError as error:
@@ -73,7 +73,7 @@ def _read(file: StoredList[KnownWelcome]) -> list[KnownWelcome]:
         return []
 
 
-def _same_place(one: KnownWelcome, other: KnownWelcome) -> bool:
+def _same_place(one: CachedAnswer, other: CachedAnswer) -> bool:
     return (one.config, one.protocol) == (other.config, other.protocol)
 
 
