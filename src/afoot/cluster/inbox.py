@@ -13,8 +13,8 @@ from redis.exceptions import RedisError
 
 from afoot.cluster.functions import WorkerFunctions
 from afoot.cluster.operations import DrainOrder, read_order
-from afoot.core.commands import OwnerCommand
 from afoot.core.facts import Entry, Reading
+from afoot.core.owner_commands import OwnerCommand
 from afoot.engine.engine import Engine
 from afoot.errors import AfootError, StoreError
 from afoot.store.redis.connect import connect

@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import json
 
-from afoot.core.commands import OwnerCommand
 from afoot.core.facts import Reading
+from afoot.core.owner_commands import OwnerCommand
 from afoot.engine.engine import Engine
 from afoot.engine.followers import Wakeup
 from afoot.errors import StoreError

@@ -11,8 +11,8 @@ from typing import Protocol
 from msgspec import Raw, Struct, UnsetType
 
 from afoot.core.call import Call, ProgressSeries
-from afoot.core.commands import OwnerCommand
 from afoot.core.facts import NOTHING, Answer, ChildSummary, Entry, Limits, Question, Result, Sample
+from afoot.core.owner_commands import OwnerCommand
 from afoot.core.redaction import DEFAULT_REDACTOR
 
 

@@ -18,7 +18,6 @@ from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings
 from afoot.config.tables import QuotaSettings
 from afoot.core.call import GATEWAY_DIED, Call, State, evolve, note, note_cpu
-from afoot.core.commands import AnswerCommand, CancelCommand, HandOverCommand, OwnerCommand
 from afoot.core.fact_size import result_bytes
 from afoot.core.facts import (
     NOTHING,
@@ -44,6 +43,7 @@ from afoot.core.facts import (
     Trace,
 )
 from afoot.core.names import full_name, own_name
+from afoot.core.owner_commands import AnswerCommand, CancelCommand, HandOverCommand, OwnerCommand
 from afoot.core.ports import (
     BeforeCallHooks,
     CallOrigin,

@@ -11,8 +11,8 @@ from msgspec import DecodeError, Raw, json
 from msgspec.structs import replace
 
 from afoot.core.call import INSTEAD, Call, State
-from afoot.core.commands import AnswerCommand
 from afoot.core.facts import Answer, Answered, Asked, Fact, Question
+from afoot.core.owner_commands import AnswerCommand
 from afoot.core.ports import Clock, QuestionHooks
 from afoot.core.redaction import declared_in_schema, redacted_pointers
 from afoot.core.rules import decide
