@@ -12,7 +12,7 @@ from afoot.config.tables import BrowserSettings
 from afoot.errors import CallerError
 from afoot.gateway import MEMORY, Gateway
 from afoot.gateway.reload import ConfigSource, follow_config
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.testing import run
 from afoot.wire.extension import LinkHello, PageContextTools
 from tests.providers.browser.fake_browser import Puppet, page_tool, room

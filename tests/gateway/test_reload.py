@@ -11,7 +11,7 @@ from afoot.config.settings import Settings, load_settings
 from afoot.errors import BadTool
 from afoot.gateway import MEMORY, Gateway
 from afoot.gateway.reload import ConfigSource, reload_config
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 
 def add(a: int, b: int, ctx: Context | None = None) -> int:

@@ -15,11 +15,11 @@ from afoot.config.settings import Settings
 from afoot.core.facts import Answer, Question, Result
 from afoot.core.ports import CallOrigin, Run
 from afoot.engine.live_call import LiveCall
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.call_request import CallRequest, Era
 from afoot.serve.mcp.era_2025 import Era2025
 from afoot.serve.mcp.era_2026 import Era2026
 from afoot.serve.mcp.pending import PendingRequests
-from afoot.serve.shared import GatewayState
 from afoot.testing import run
 from afoot.wire import jsonrpc
 from afoot.wire.results import Capabilities, ToolCall

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.resources import AskCaller
-from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_gateway import Client, Message, nap, site_of
 from tests.serve.raw_transports import hello, modern

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from afoot.serve.access.guard import Guard, accepted_hosts
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import App, Scope
 from afoot.serve.mcp.http import McpHttp
 from afoot.serve.mcp.sessions_2025 import Sessions2025
 from afoot.serve.mcp.stdio import StdioServer
-from afoot.serve.shared import GatewayState
 from afoot.wire.framing import EventParser, ServerSentEvent
 from tests.serve.fake_gateway import TOKEN, Message, now
 

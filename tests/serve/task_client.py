@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from afoot.core.ports import Run
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.results import TASKS_EXTENSION
 from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import Message, said

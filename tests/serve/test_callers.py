@@ -9,8 +9,8 @@ from afoot.core.facts import Limits
 from afoot.providers.upstream.managed_server import ManagedServer
 from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.servers import Servers
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.sessions_2025 import session_caller
-from afoot.serve.shared import GatewayState
 from tests.providers.upstream.fake_connection import Pretend
 from tests.serve.fake_gateway import TOKEN, faked, nap, site_of
 from tests.serve.raw_transports import Web, modern, older

@@ -17,7 +17,7 @@ from afoot.core.facts import Limits
 from afoot.core.ports import CallOrigin, CallQuery
 from afoot.providers.functions.options import FunctionSettings
 from afoot.providers.offers.provider import OfferProvider
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire import jsonrpc
 from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_gateway import Client, Message, Tape, faked, nap, only, site_of

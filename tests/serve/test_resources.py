@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from afoot.errors import ToolError
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.resources import MAX_SHARED, MAX_TOLD
-from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_gateway import Client, Message, faked
 from tests.serve.fake_resource_servers import Rack, get, read, site_with

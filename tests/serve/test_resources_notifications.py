@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from afoot.serve import resources
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_gateway import Client, Message, faked, nap, site_of
 from tests.serve.fake_resource_servers import Rack, site_with

@@ -37,13 +37,13 @@ from afoot.serve.access.guard import STDIO_CALLER, Guard
 from afoot.serve.access.tokens import NamedToken, NamedTokens, TokenChecks, TokenIssuer
 from afoot.serve.api.router import ApiApp
 from afoot.serve.extension.socket import LinkApp
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.listen import IdleExit, Listeners, fetch, open_listeners
 from afoot.serve.mcp.asgi import App
 from afoot.serve.mcp.http import McpHttp
 from afoot.serve.mcp.sessions_2025 import ENDED_FOLDER, EndedSessions, Sessions2025
 from afoot.serve.mcp.stdio import StdioServer
 from afoot.serve.router import Router
-from afoot.serve.shared import GatewayState
 from afoot.store.lock import StoreInUse, StoreLock
 
 log = logging.getLogger("afoot")

@@ -18,10 +18,10 @@ from afoot.gateway.app import SERVERS_READY_S, new_sessions, new_state, open_acc
 from afoot.serve.access.guard import accepted_hosts
 from afoot.serve.access.peer import LOOPBACK, PEER, peer_of, user_or_peer
 from afoot.serve.console import SECURITY_HEADERS
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import Message, Receive, Scope, Send
 from afoot.serve.mcp.sessions_2025 import Sessions2025
 from afoot.serve.router import Router
-from afoot.serve.shared import GatewayState
 
 log = logging.getLogger("afoot")
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from afoot.config.settings import find_config, load_settings
 from afoot.errors import CallerError
 from afoot.gateway import Gateway
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 CONFIG_S = 1.0
 TOOLS_S = 0.3

@@ -10,7 +10,7 @@ from afoot.config.settings import load_settings
 from afoot.config.state_folder import GatewayAddress
 from afoot.gateway import Target, app
 from afoot.gateway.reload import ConfigSource
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 OnStart = Callable[[str], object]  # gets the address of MCP
 

@@ -16,10 +16,10 @@ from afoot.serve.access.principal import CALL, OPERATOR_PRINCIPAL, Denied, Princ
 from afoot.serve.access.tokens import CHECK_S, NamedTokens, TokenChecks
 from afoot.serve.api.history.purge_export import export
 from afoot.serve.api.request import ApiRequest
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import HttpResponse, Message
 from afoot.serve.mcp.http import McpHttp
 from afoot.serve.mcp.sessions_2025 import Sessions2025
-from afoot.serve.shared import GatewayState
 from tests.engine.fake_engine import facts, over
 from tests.serve.fake_gateway import TOKEN, faked, nap, now, only, site_of
 from tests.serve.raw_transports import Exchange, Web, call, hello, modern, older

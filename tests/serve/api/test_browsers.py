@@ -7,8 +7,8 @@ from afoot.config.settings import Settings
 from afoot.engine.catalog import EffectiveSettings
 from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.api.router import ApiApp
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import Scope
-from afoot.serve.shared import GatewayState
 from afoot.wire.browser_data import Tab
 from afoot.wire.extension import PageContextGone, TabReload
 from tests.providers.browser.fake_browser import SHOP, Scene, page_tool, scene

@@ -8,8 +8,8 @@ from afoot.core.facts import Limits
 from afoot.engine.engine import Submission
 from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.api.router import ApiApp
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import Scope
-from afoot.serve.shared import GatewayState
 from tests.serve.fake_gateway import TOKEN, faked, nap, site_of
 from tests.serve.raw_transports import HOST, Exchange
 

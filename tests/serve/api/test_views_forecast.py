@@ -19,7 +19,7 @@ from afoot.observe.eta import Eta
 from afoot.serve.api.calls import find_calls
 from afoot.serve.api.views import call_eta, call_view_with_forecast, forecast
 from afoot.serve.callers import requests_of
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.testing import scripted
 from tests.e2e.gateway import until
 from tests.engine.fake_engine import form

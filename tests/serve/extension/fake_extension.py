@@ -15,8 +15,8 @@ from afoot.providers.browser.extension_files import shipped_manifest
 from afoot.providers.browser.tabs import TabView
 from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.extension.socket import LinkApp
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import App, Scope
-from afoot.serve.shared import GatewayState
 from afoot.wire.extension import SUBPROTOCOL, FromBrowser, LinkHello, LinkWelcome, ToBrowser
 from tests.serve.fake_gateway import Message, now
 from tests.serve.raw_transports import HOST

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Raw, json
 
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.results import CallBudget, Capabilities, ToolCall
 from tests.serve.fake_gateway import Message, Tape, call_request, wanted
 

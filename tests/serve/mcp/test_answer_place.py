@@ -9,7 +9,7 @@ import pytest
 
 from afoot.core.facts import Answer
 from afoot.core.ports import Run
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.results import Capabilities
 from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import (

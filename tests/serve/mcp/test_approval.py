@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from afoot.core.facts import Answer, Limits, Started
 from afoot.engine.approval import ApprovalPolicy
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
 from afoot.wire.results import Capabilities
 from tests.engine.fake_engine import Bench, facts, works

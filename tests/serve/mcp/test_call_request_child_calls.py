@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from afoot.core.ports import Run
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.results import CallBudget
 from tests.engine.child_calls.nested_tools import calling, counting
 from tests.engine.fake_engine import Bench, Body

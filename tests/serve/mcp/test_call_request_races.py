@@ -12,8 +12,8 @@ from afoot.core.facts import Result
 from afoot.core.ports import Batch, CallRow, Run
 from afoot.engine.catalog import EffectiveSettings
 from afoot.providers.upstream.client_sessions import ClientSessions
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.era_2025 import Era2025
-from afoot.serve.shared import GatewayState
 from afoot.store.memory import MemoryJournal
 from tests.engine.fake_engine import Bench, Journalist, offering
 from tests.serve.fake_gateway import KEY, TOKEN, Client, Message, asks, faked, nap, only, site_of

@@ -6,7 +6,7 @@ import pytest
 
 from afoot.core.ports import Report, Run
 from afoot.serve.callers import requests_of
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.framing import ServerSentEvent
 from tests.engine.fake_engine import content, form
 from tests.serve.fake_gateway import YES, Message, faked, nap, only, said, site_of

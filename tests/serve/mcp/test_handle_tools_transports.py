@@ -7,7 +7,7 @@ import pytest
 
 from afoot.core.facts import Limits
 from afoot.core.ports import Run
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import YES, Client, Message, faked, nap, only, said, site_of
 from tests.serve.mcp.handle_requests import words

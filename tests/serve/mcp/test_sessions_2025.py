@@ -7,10 +7,10 @@ import pytest
 from afoot.core.call import State
 from afoot.core.facts import Limits
 from afoot.core.ports import Run
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp import sessions_2025
 from afoot.serve.mcp.call_request import EVENT_MAX_BYTES
 from afoot.serve.mcp.sessions_2025 import SESSION_IDLE_S, session_caller
-from afoot.serve.shared import GatewayState
 from afoot.wire.mcp_2025 import MAX_INITIALIZE_BYTES
 from tests.serve.fake_gateway import Message, asks, faked, nap, only, site_of
 from tests.serve.mcp.era_2026.test_subscriptions import change, methods

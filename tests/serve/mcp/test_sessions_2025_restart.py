@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from afoot.serve.access.guard import Guard, accepted_hosts
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp import sessions_2025
 from afoot.serve.mcp.http import McpHttp
 from afoot.serve.mcp.sessions_2025 import SESSION_MAX_AGE_S, EndedSessions, Sessions2025
-from afoot.serve.shared import GatewayState
 from afoot.store.memory import MemoryJournal
 from tests.serve.fake_gateway import TOKEN, faked, nap, site_of
 from tests.serve.mcp.test_era_2025_resumed_streams import again, cut, lines, logs, places

@@ -6,8 +6,8 @@ import pytest
 
 from afoot.core.facts import CancelRequested, Limits
 from afoot.core.ports import Run
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.call_request import EVENT_MAX_BYTES
-from afoot.serve.shared import GatewayState
 from tests.engine.fake_engine import facts
 from tests.serve.fake_gateway import Message, asks, faked, nap, only, site_of
 from tests.serve.mcp.era_2026.test_subscriptions import change, listen

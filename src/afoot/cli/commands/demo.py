@@ -23,7 +23,7 @@ from afoot.cli.commands.serve import login_link, own_command
 if TYPE_CHECKING:
     from afoot.config.state_folder import GatewayAddress
     from afoot.engine.engine import Engine
-    from afoot.serve.shared import GatewayState
+    from afoot.serve.gateway_state import GatewayState
 
 TOOLS_MODULE = "afoot.cli.demo_tools"
 MAX_ROUNDS = 100  # of each demo call, so that a forgotten demo does not fill the disk

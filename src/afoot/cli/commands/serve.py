@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from afoot.config.state_folder import GatewayAddress
     from afoot.core.ports import Tool
     from afoot.providers.upstream.servers import Servers
-    from afoot.serve.shared import GatewayState
+    from afoot.serve.gateway_state import GatewayState
 
 SETTING_FLAGS = ("http", "store", "approval")
 

@@ -10,7 +10,7 @@ from afoot.core.ports import Tool
 from afoot.engine.approval import CONNECTION, EVER, OPERATOR, AllowlistEntry, Decision, allowlist_entry
 from afoot.errors import UnknownName
 from afoot.serve.api.request import ApiError, ApiRequest
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 
 class AllowEntryView(Struct, frozen=True):

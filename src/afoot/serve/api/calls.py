@@ -25,7 +25,7 @@ from afoot.serve.api.views import (
     full_call_view,
     row_view,
 )
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.store.conditions import SORTS
 from afoot.store.search import ambiguous_id_message, find_by_id_part
 

@@ -15,7 +15,7 @@ from afoot.core.ports import Cluster
 from afoot.observe.prometheus import CONTENT_TYPE, MetricFamily, MetricLine, exposition
 from afoot.serve.api.cluster import READY, readiness
 from afoot.serve.api.request import ApiError, ApiRequest
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 MAX_MEMBERS: Final = 300  # of a cluster that are told apart
 WAITING: Final = "waiting"  # a call that runs, or is queued, while one of its questions is open

@@ -24,8 +24,8 @@ from afoot.errors import (
 from afoot.serve.access.guard import Denied
 from afoot.serve.access.principal import ANSWER, NOBODY, OPERATOR, WATCH, Principal
 from afoot.serve.api.views import encode_json
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, header, read_body
-from afoot.serve.shared import GatewayState
 from afoot.serve.unread_results import LARGE_RESULT_BYTES
 from afoot.wire.jsonrpc import Fault, validation_message
 

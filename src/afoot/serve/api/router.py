@@ -37,8 +37,8 @@ from afoot.serve.api.history.call_filters import FILTERS
 from afoot.serve.api.live import activity, event_feed
 from afoot.serve.api.request import ApiError, ApiRequest, Handler, as_api_error
 from afoot.serve.api.views import CallView, encode_json
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, Send
-from afoot.serve.shared import GatewayState
 from afoot.wire import framing
 from afoot.wire.proof import Proof
 

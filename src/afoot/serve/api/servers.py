@@ -13,7 +13,7 @@ from afoot.providers.upstream.managed_server import ManagedServer
 from afoot.providers.upstream.oauth.logins import LoginAttempt
 from afoot.providers.upstream.servers import AT_RUN_TIME, Servers
 from afoot.serve.api.request import ApiError, ApiRequest, read_number
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 TRANSPORTS = {"command": "stdio", "url": "http", "module": "in process", "": ""}
 LOGS = 1000

@@ -16,7 +16,7 @@ from afoot.serve.api.calls import find_calls
 from afoot.serve.api.history.call_filters import FAILED_OUTCOMES
 from afoot.serve.api.request import ApiRequest, read_choice
 from afoot.serve.api.views import CallView
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 STATS_RUNS = 200  # the newest runs: older ones may be of another tool with this name
 LAST_CALLS = 10  # calls that are shown

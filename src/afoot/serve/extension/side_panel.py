@@ -22,7 +22,7 @@ from afoot.serve.api.views import (
     open_questions,
     with_failure,
 )
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.extension import PanelAnswer, PanelCancel, PanelReply, PanelState
 
 MAX_FRAMES_PER_S = 4

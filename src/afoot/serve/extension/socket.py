@@ -21,8 +21,8 @@ from afoot.providers.browser.extension_files import ExtensionCopies, is_older, s
 from afoot.serve.access.guard import Denied, Guard
 from afoot.serve.access.peer import peer_name
 from afoot.serve.extension.side_panel import SidePanel
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, Message, Receive, Scope, Send
-from afoot.serve.shared import GatewayState
 from afoot.wire import extension
 from afoot.wire.extension import BadFrame, FromBrowser
 

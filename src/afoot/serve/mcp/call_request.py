@@ -41,11 +41,11 @@ from afoot.engine.questions import keep_answer, questions_open_at
 from afoot.errors import AfootError, CallerError, ToolError
 from afoot.serve.api.views import call_eta, eta_range, usual_gap_s
 from afoot.serve.callers import CallerRequests, requests_of
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp import handle_tools, tasks
 from afoot.serve.mcp.app.tools import is_app_tool, run_app_tool
 from afoot.serve.mcp.idempotency import abandoned_twin, call_of_key
 from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream, record_request
-from afoot.serve.shared import GatewayState
 from afoot.serve.unread_results import LARGE_RESULT_BYTES
 from afoot.wire import resources as wire_resources
 from afoot.wire import results

@@ -18,8 +18,8 @@ from afoot.core.notices import FORM_KINDS
 from afoot.engine.approval import without_haste
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, ToolError
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.streams import ResponseStream, encode_envelope
-from afoot.serve.shared import GatewayState
 from afoot.wire import mcp_2025, results
 from afoot.wire.jsonrpc import INTERNAL_ERROR, Envelope, Fault, Id
 from afoot.wire.resources import JsonObject

@@ -16,6 +16,7 @@ from afoot.core.ports import CallOrigin
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall
 from afoot.engine.questions import ENGINE
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.app.offer import capabilities_for_client, list_tools, read_app
 from afoot.serve.mcp.asgi import HttpResponse
@@ -27,7 +28,6 @@ from afoot.serve.mcp.pending import CANCELLED, PendingRequests, id_in_use
 from afoot.serve.mcp.streams import ResponseStream, unrecorded
 from afoot.serve.mcp.tasks_2025 import SessionTasks, answer_task_request_2025, tools_with_task_support
 from afoot.serve.resources import ChangeListener
-from afoot.serve.shared import GatewayState
 from afoot.wire import framing, mcp_2025, resources, results
 from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Envelope, Fault, Id
 from afoot.wire.resources import LOOKUPS, Lookup

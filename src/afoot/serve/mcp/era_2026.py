@@ -17,6 +17,7 @@ from afoot.core.facts import Answered, Question
 from afoot.core.ports import CallOrigin, Tool
 from afoot.engine.followers import Wakeup
 from afoot.serve.access.guard import LOCAL_CALLER, STDIO_CALLER
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp import handle_tools, tasks
 from afoot.serve.mcp.app.offer import (
     capabilities_for_client,
@@ -31,7 +32,6 @@ from afoot.serve.mcp.pending import CANCELLED, PendingRequests
 from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
 from afoot.serve.mcp.tasks import watch_tasks
 from afoot.serve.resources import LISTS, MAX_SUBSCRIPTIONS, ChangeListener, ResourceCatalog
-from afoot.serve.shared import GatewayState
 from afoot.wire import mcp_2025, mcp_2026
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, read_params
 from afoot.wire.mcp_2026 import CACHE_FIELDS, ListenFilter, RequestMeta2026

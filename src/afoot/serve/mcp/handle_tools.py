@@ -18,7 +18,7 @@ from afoot.engine.catalog import DETACHED_HINT
 from afoot.engine.live_call import LiveCall
 from afoot.errors import ToolError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER, STDIO_CALLER
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.handle_tools import (
     CALL_KEY,
     CALLS,

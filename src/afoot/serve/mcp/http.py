@@ -15,6 +15,7 @@ from afoot.serve.access.guard import (
 )
 from afoot.serve.access.principal import CALL, Principal
 from afoot.serve.access.tokens import OpenRequest
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import (
     HttpResponse,
     Receive,
@@ -29,7 +30,6 @@ from afoot.serve.mcp.asgi import (
 from afoot.serve.mcp.era_2026 import Era2026
 from afoot.serve.mcp.pending import PendingRequests
 from afoot.serve.mcp.sessions_2025 import Sessions2025
-from afoot.serve.shared import GatewayState
 from afoot.wire import framing, mcp_2025, mcp_2026, results
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Fault
 from afoot.wire.results import ToolCall

@@ -14,7 +14,7 @@ from afoot.engine.recovery import load_call_by_key
 from afoot.errors import StoreError
 from afoot.serve.access.guard import LOCAL_CALLER
 from afoot.serve.callers import is_detached, known_requests
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.results import ErrorMeta, ToolCall
 from afoot.wire.sealed_state import arguments_mac, request_digest

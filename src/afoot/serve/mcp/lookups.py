@@ -15,9 +15,9 @@ from msgspec import Raw, UnsetType
 from afoot.core.facts import Answer, Question
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
 from afoot.serve.resources import ServerResources
-from afoot.serve.shared import GatewayState
 from afoot.wire import resources as wire
 from afoot.wire import results, sealed_state
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Envelope, Fault, Id

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from msgspec import UNSET, Struct
 
 from afoot.engine.followers import Wakeup
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.streams import ResponseStream
-from afoot.serve.shared import GatewayState
 from afoot.wire.jsonrpc import INVALID_REQUEST, Fault, Id
 from afoot.wire.results import ToolCall
 

@@ -17,12 +17,12 @@ from afoot.core.names import lookup_method
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, StoreError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER, is_bridge
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, check_accept, header, read_body
 from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.era_2025 import Era2025, ResumableStream
 from afoot.serve.mcp.era_2026 import relay_changes
 from afoot.serve.mcp.streams import ResponseStream
-from afoot.serve.shared import GatewayState
 from afoot.wire import jsonrpc, mcp_2025
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault
 from afoot.wire.results import ErrorMeta, ToolCall

@@ -8,10 +8,10 @@ from afoot.bridge.stdio import LineTooLong, read_line
 from afoot.core.ports import CallOrigin
 from afoot.errors import AfootError
 from afoot.serve.access.guard import STDIO_CALLER
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.era_2025 import Era2025
 from afoot.serve.mcp.era_2026 import Era2026, relay_changes
 from afoot.serve.mcp.pending import PendingRequests
-from afoot.serve.shared import GatewayState
 from afoot.wire import jsonrpc, mcp_2025, mcp_2026, results
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Envelope, Fault
 

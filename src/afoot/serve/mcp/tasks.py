@@ -18,8 +18,8 @@ from afoot.errors import AfootError, ToolError, UnknownName
 from afoot.observe.eta import describe_eta, quantile
 from afoot.serve.access.guard import STDIO_CALLER, is_bridge
 from afoot.serve.api.views import call_eta, eta_range
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream
-from afoot.serve.shared import GatewayState
 from afoot.wire import mcp_2026, results, tasks
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, read_params
 from afoot.wire.mcp_2026 import ListenFilter

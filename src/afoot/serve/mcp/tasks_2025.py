@@ -18,11 +18,11 @@ from afoot.engine.recovery import load_call
 from afoot.errors import UnknownName
 from afoot.serve.access.guard import STDIO_CALLER
 from afoot.serve.callers import requests_of
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.call_request import CallRequest, Era
 from afoot.serve.mcp.client_requests_2025 import CallQuestions, TaskAsker
 from afoot.serve.mcp.streams import ResponseStream
 from afoot.serve.mcp.tasks import TaskNewsStream, TaskWatch, find_task, is_kept, task_status
-from afoot.serve.shared import GatewayState
 from afoot.wire import results, tasks
 from afoot.wire.jsonrpc import Envelope, Id
 from afoot.wire.results import Capabilities, ToolCall

@@ -12,8 +12,8 @@ from afoot.serve.access.principal import OPERATOR_PRINCIPAL
 from afoot.serve.api.live.clocks import last_heard
 from afoot.serve.api.live.event_feed import HEARD_STEP_S, events
 from afoot.serve.api.request import ApiRequest
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import HttpResponse
-from afoot.serve.shared import GatewayState
 from afoot.wire.framing import EventParser
 from tests.serve.fake_gateway import faked, site_of
 

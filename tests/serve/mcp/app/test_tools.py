@@ -11,7 +11,7 @@ from afoot.core.facts import Question
 from afoot.core.ports import Run
 from afoot.engine.engine import Submission
 from afoot.engine.live_call import LiveCall
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.jsonrpc import Fault
 from afoot.wire.results import APP_PAGE_TYPE, APPS_EXTENSION, Capabilities
 from tests.engine.fake_engine import form

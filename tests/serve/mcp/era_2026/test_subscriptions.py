@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire import jsonrpc
 from tests.engine.fake_engine import Bench
 from tests.serve.fake_gateway import Message, faked, nap, site_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from afoot.core.facts import Started
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.store.memory import MemoryJournal
 from tests.engine.fake_engine import facts
 from tests.serve.fake_gateway import Client, Message, asks, faked, nap, only, site_of

@@ -9,7 +9,7 @@ from afoot.core.facts import Entry
 from afoot.core.ports import Batch, PurgeRule, Run
 from afoot.engine.recovery import recover
 from afoot.errors import StoreError
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.store.memory import MemoryJournal
 from tests.serve.fake_gateway import Client, Message, faked, nap, only, site_of
 from tests.serve.mcp.idempotency.test_idempotency import KEY, keyed

@@ -8,7 +8,7 @@ import pytest
 
 from afoot.core.ports import Run
 from afoot.engine.live_call import Submission
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Fault
 from afoot.wire.results import Capabilities
 from afoot.wire.tasks import RELATED_TASK

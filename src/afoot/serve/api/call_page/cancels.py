@@ -13,7 +13,7 @@ from afoot.serve.access.principal import ANSWER
 from afoot.serve.api.calls import call_in_path
 from afoot.serve.api.request import ApiError, ApiRequest
 from afoot.serve.api.views import call_view
-from afoot.serve.shared import GatewayState, PendingCancel
+from afoot.serve.gateway_state import GatewayState, PendingCancel
 
 MAX_DELAY_S = 60.0
 

@@ -14,7 +14,7 @@ from afoot.engine.recovery import call_from_entries
 from afoot.serve.api.calls import call_in_path
 from afoot.serve.api.request import ApiRequest
 from afoot.serve.api.views import CallView, call_view, call_view_with_forecast
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 MAX_CALLS = 500  # of one story
 MAX_ENTRIES = 20_000  # facts and readings of one story

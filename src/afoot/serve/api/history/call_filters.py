@@ -6,7 +6,7 @@ from afoot.core.names import own_name
 from afoot.core.ports import CallQuery
 from afoot.observe.eta import MIDDLE, MIN_RUNS, quantile
 from afoot.serve.api.request import ApiError, ApiRequest, read_choice, read_number
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 
 OUTCOMES = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
 FAILED_OUTCOMES = ("failed", "timed_out", "lost", "uncertain")  # a refused call failed at nothing

@@ -12,7 +12,7 @@ from afoot.errors import StoreError
 from afoot.serve.api.calls import resolve_call
 from afoot.serve.api.history.call_filters import FILTERS, read_filters
 from afoot.serve.api.request import ApiError, ApiRequest
-from afoot.serve.shared import GatewayState
+from afoot.serve.gateway_state import GatewayState
 from afoot.store.export import export_lines
 from afoot.store.search import find_by_id_part
 

@@ -39,8 +39,8 @@ from afoot.serve.api.views import (
     forecast,
     open_questions,
 )
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import DisconnectWatch
-from afoot.serve.shared import GatewayState
 from afoot.wire import framing
 
 MAX_FRAMES_PER_S = 20

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from afoot.config.tables import LOCAL_SERVER
 from afoot.core.ports import Tool
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.app.page import app_page
-from afoot.serve.shared import GatewayState
 from afoot.wire.app import (
     APP_RESOURCE,
     APP_URI,

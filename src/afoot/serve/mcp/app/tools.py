@@ -27,9 +27,9 @@ from afoot.serve.api.views import (
     with_failure,
 )
 from afoot.serve.callers import known_requests
+from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.app.offer import shows_app
 from afoot.serve.mcp.handle_tools import HandleText, find_own_call, read_arguments
-from afoot.serve.shared import GatewayState
 from afoot.wire import app as wire_app
 from afoot.wire.jsonrpc import Id
 from afoot.wire.results import Seconds, ToolCall
