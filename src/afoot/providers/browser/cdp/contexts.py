@@ -18,7 +18,8 @@ from msgspec import Raw, Struct
 
 from afoot.core.facts import NOTHING
 from afoot.providers.browser.cdp.connection import CdpConnection
-from afoot.providers.browser.cdp.events import CdpSession, ExecutionContext
+from afoot.providers.browser.cdp.events import ExecutionContext
+from afoot.providers.browser.cdp.session import CdpSession
 from afoot.wire import extension
 from afoot.wire.browser_data import PageContext, PluginBundle, RunPosition
 

@@ -29,13 +29,13 @@ from afoot.providers.browser.cdp.contexts import (
 )
 from afoot.providers.browser.cdp.events import (
     BindingCalledEvent,
-    CdpSession,
     ExecutionContext,
     FrameTreeAnswer,
     IsolatedWorldAnswer,
     decode_params,
     page_origin,
 )
+from afoot.providers.browser.cdp.session import CdpSession
 from afoot.wire.browser_data import PageContext, PluginBundle, decode_page_json
 
 IFRAME_FILTER = [{"type": "iframe"}]
@@ -266,8 +266,6 @@ class BindingListener:
         # Otherwise the document goes, and the browser reports the reason.
 
     async def _answer_value(self, context: InjectedContext, wanted: ValueFrame) -> None:
-        decode_params = await self._injector.read_value(context.session, context.frame, wanted.path)
-        answer = (
-            decode_params if isinstance(decode_params, dict) else {"ok": False, "why": "it could not be read"}
-        )
+        value = await self._injector.read_value(context.session, context.frame, wanted.path)
+        answer = value if isinstance(value, dict) else {"ok": False, "why": "it could not be read"}
         self._contexts.send(context.info.id, "valued", {**answer, "id": wanted.id})

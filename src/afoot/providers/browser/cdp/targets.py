@@ -15,8 +15,9 @@ from msgspec import Struct
 from afoot.providers.browser.cdp import events
 from afoot.providers.browser.cdp.connection import CdpConnection, CdpMessage, CommandError
 from afoot.providers.browser.cdp.contexts import CdpContexts, InjectedContext, OnFrame
-from afoot.providers.browser.cdp.events import NAVIGATION_REASONS, CdpSession
+from afoot.providers.browser.cdp.events import NAVIGATION_REASONS
 from afoot.providers.browser.cdp.injection import WEB_SCHEMES, BindingListener, Injector
+from afoot.providers.browser.cdp.session import CdpSession
 from afoot.providers.browser.match_patterns import covers_url
 from afoot.wire.browser_data import PluginBundle, Tab
 from afoot.wire.extension import TabList
