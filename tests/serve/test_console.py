@@ -24,8 +24,8 @@ SAFE = {
     "cross-origin-opener-policy": "same-origin",
 }
 PLACES = (
-    "/", "/live", "/calls/0123", "/history?q=x", "/inbox", "/tools/a/b", "/servers", "/tabs", "/resources",
-    "/prompts",
+    "/", "/live", "/calls/0123", "/history?q=x", "/inbox", "/tools/a/b", "/servers", "/tabs", "/cluster",
+    "/resources", "/prompts",
 )  # fmt: skip
 NOBODY = {"authorization": ""}
 

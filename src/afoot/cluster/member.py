@@ -137,7 +137,7 @@ class ClusterService:
         self._tasks: list[asyncio.Task[None]] = []
         self._queue: Queue | None = None
         self._has_docket = True
-        self.figures = ClusterFigures()
+        self.figures = ClusterFigures(is_heard=True)  # this gateway was opened with it
         self.on_declared_dead: Callable[[], object] = lambda: None
         self._operations = Operations(member.journal, lease, member.members, self.take_over)
         self._stack = AsyncExitStack()

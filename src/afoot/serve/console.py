@@ -14,7 +14,7 @@ ASSET_PREFIX = "/console/"
 SHELL = f"{ASSET_PREFIX}index.html"
 # The first part of every path that the console's own router knows.
 VIEWS = frozenset(
-    ("", "live", "calls", "history", "inbox", "tools", "servers", "tabs", "resources", "prompts")
+    ("", "live", "calls", "history", "inbox", "tools", "servers", "tabs", "cluster", "resources", "prompts")
 )
 CONTENT_TYPES = {
     ".html": b"text/html; charset=utf-8",

@@ -97,10 +97,10 @@ function startGlobalKeys() {
   const searchField = () => byId("main").querySelector("input[type=search]");
   const parent = () => ({ call: "/live", tool: "/tools" })[route().view] ?? "";
   registerKeys(
-    ...VIEWS.map(({ view, title, key }) => ({
+    ...VIEWS.map(({ view, title, key, isShown = () => true }) => ({
       keys: `g ${key}`,
       words: title,
-      when: isInside,
+      when: () => isInside() && isShown(),
       act: () => navigate(`/${view}`),
     })),
     { keys: "/", words: "Search", when: () => route() && searchField(), act: () => searchField()?.focus() },

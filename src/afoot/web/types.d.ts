@@ -234,6 +234,20 @@ type ActivityView = {
 };
 
 type ServerView = { name: string; state: string; error: string; tools: number; login: string; [more: string]: Json };
+type MemberView = {
+  id: string;
+  role: string;
+  left_s: number;
+  host: string;
+  pid: number;
+  version: string;
+  url: string;
+  calls: number;
+  slots: number;
+  draining: boolean;
+  lag: number;
+};
+type FiguresView = { is_heard: boolean; lag: number; waiting: number; taken_over: number; skew_s: number };
 type CallerView = { caller: string; live: number; calls: number; quota: Json; [more: string]: Json };
 type BrowserView = { profile: string; name: string; state: string; [more: string]: Json };
 type TabView = { key: string; title: string; url: string; state: string; why: string; [more: string]: Json };

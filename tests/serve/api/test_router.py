@@ -63,7 +63,7 @@ def test_health_and_the_console_are_public_and_tell_nothing(api: Api) -> None:
     assert shell.status == 200 and shell.body.startswith("<!doctype html>")
     ready = api.get("/readyz", authorization="")
     assert (ready.status, ready.body) == (200, {"status": "ready"})
-    assert api.get("/api/cluster").body == {"id": "", "members": []}
+    assert api.get("/api/cluster").body == {"id": "", "members": [], "figures": None}
     assert api.get("/healthz", host="evil.example").status == 421
     assert api.get("/", host="evil.example").status == 421
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from afoot.core.ports import Cluster, ClusterMemberInfo
+from afoot.core.ports import Cluster, ClusterFigures, ClusterMemberInfo
 from afoot.serve.access.principal import OPERATOR
 from afoot.serve.api.request import ApiError, ApiRequest
 
@@ -23,6 +23,7 @@ class ClusterView(Struct, frozen=True):
 
     id: str
     members: Sequence[ClusterMemberInfo]
+    figures: ClusterFigures | None = None  # of this gateway's part
 
 
 async def ready(request: ApiRequest) -> None:
@@ -50,7 +51,11 @@ async def show(request: ApiRequest) -> None:
     """The gateways and workers of this cluster, as this gateway heard of them last."""
     request.query()
     cluster = request.gateway.cluster
-    view = ClusterView("", ()) if cluster is None else ClusterView(cluster.id, cluster.members())
+    view = (
+        ClusterView("", ())
+        if cluster is None
+        else ClusterView(cluster.id, cluster.members(), cluster.figures)
+    )
     await request.answer(200, view)
 
 

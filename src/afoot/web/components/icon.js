@@ -14,6 +14,7 @@ const ICONS = {
   bell: [path("M3.5 11.5h9c-1-1.2-1.2-2.3-1.2-4.2a3.3 3.3 0 0 0-6.6 0c0 1.9-.2 3-1.2 4.2zM6.7 13.6h2.6")],
   check: [path("M3 8.6 6.3 12 13 4.6", { "stroke-width": 1.9 })],
   close: [path("M4.2 4.2l7.6 7.6M11.8 4.2l-7.6 7.6")],
+  cluster: [path("M6 2.2h4v3.6H6zM1.8 10.2h4v3.6h-4zM10.2 10.2h4v3.6h-4zM8 5.8V8M3.8 10.2V8h8.4v2.2")],
   compare: [path("M5 2.5v11M11 2.5v11M2.5 5.5h5M8.5 10.5h5")],
   copy: [
     ["rect", { x: 5.5, y: 5.5, width: 8, height: 8, rx: 1.5 }],

@@ -2,7 +2,7 @@
 
 import { signal } from "./signal.js";
 
-const PLAIN = ["live", "history", "inbox", "tools", "servers", "tabs", "resources", "prompts"];
+const PLAIN = ["live", "history", "inbox", "tools", "servers", "tabs", "cluster", "resources", "prompts"];
 
 /** The current route. */
 export const route = signal(parseRoute("/"));

@@ -13,7 +13,7 @@ const MAX_ENDED = 1000; // ended trees that stay visible
 export class Store {
   roots = signal(/** @type {Entry[]} */ ([])); // calls without a parent, in the order of arrival
   questions = signal(/** @type {OpenQuestion[]} */ ([])); // that a person here may answer, oldest first
-  about = signal({ degraded: /** @type {string | null} */ (null), ready: false });
+  about = signal({ degraded: /** @type {string | null} */ (null), ready: false, isCluster: false });
   pointerHeldUntil = 0; // while the pointer is over a list, no call is forgotten
   changed = signal(null); // touched once a frame if calls came, went, or have new facts
   #calls = new Map(/** @type {[string, Entry][]} */ ([]));
@@ -130,7 +130,7 @@ export class Store {
    * Begin again with the live calls of a snapshot; known entries keep their nodes, and calls that ended stay a while.
    * @param {any} snapshot
    */
-  #applySnapshot({ calls, degraded }) {
+  #applySnapshot({ calls, degraded, cluster }) {
     const known = this.#calls;
     this.#calls = new Map();
     this.#newEntries = [];
@@ -144,7 +144,7 @@ export class Store {
       }
       this.#newEntries.sort((a, b) => a.call.peek().opened - b.call.peek().opened);
       this.roots.set([]);
-      this.about.set({ degraded, ready: true });
+      this.about.set({ degraded, ready: true, isCluster: cluster === true });
       this.#markDirty("", "facts");
       this.draw();
     });

@@ -63,6 +63,7 @@ class FeedSnapshot(Struct, frozen=True):
     keepalive_s: float  # a stream that is silent for longer is dead
     calls: list[CallView]
     questions: list[QuestionView]
+    cluster: bool = False  # whether this gateway is one of several
 
 
 class LatestReading(Struct, frozen=True):
@@ -316,6 +317,7 @@ def _snapshot_now(gateway: GatewayState) -> FeedSnapshot:
         gateway.settings.keepalive_s,
         [_live_view(gateway, live, now) for live in calls],
         [one for live in calls for one in open_questions(live.call)],
+        gateway.cluster is not None,
     )  # fmt: skip
 
 

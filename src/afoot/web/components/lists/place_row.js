@@ -17,6 +17,8 @@ const SHAPES = {
   disabled: "cancelled",
   stopped: "cancelled",
   unavailable: "held_up",
+  draining: "cancelled",
+  silent: "failed",
   "at its quota": "held_up",
   lost: "failed",
   failed: "failed",

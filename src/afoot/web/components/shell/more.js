@@ -13,8 +13,8 @@ const IN_THE_BAR = 4;
 /** A function that opens the list at an element. @param {() => void} openKeys */
 export function moreViews(openKeys) {
   return floatingPanel("More", (close) => {
-    const link = (/** @type {import("./views.js").ViewLink} */ { view, title, icon: mark }) =>
-      h("li", h("a", { href: `/${view}`, onclick: close }, icon(mark), title));
+    const link = (/** @type {import("./views.js").ViewLink} */ { view, title, icon: mark, isShown }) =>
+      h("li", { shown: isShown ?? true }, h("a", { href: `/${view}`, onclick: close }, icon(mark), title));
     const keys = () => {
       close();
       openKeys();

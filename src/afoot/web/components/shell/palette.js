@@ -120,7 +120,7 @@ function option({ item, number }, at, choose) {
 
 /** @returns {Item[]} */
 const viewItems = () =>
-  VIEWS.map(({ view, title, icon: mark, key }) => ({
+  VIEWS.filter(({ isShown }) => isShown?.() ?? true).map(({ view, title, icon: mark, key }) => ({
     key: `view ${view}`,
     group: "Go to",
     name: title,

@@ -66,8 +66,8 @@ export function bottomBar({ more }) {
 }
 
 /** @param {import("./views.js").ViewLink} link @param {boolean} [hasIcon] */
-function viewLink({ view, title, icon: mark }, hasIcon = false) {
+function viewLink({ view, title, icon: mark, isShown = () => true }, hasIcon = false) {
   const count = view === "inbox" && h("span.badge", { shown: questionCount }, questionCount, h("span.sr", " open"));
-  const about = { href: `/${view}`, "aria-current": () => here() === view && "page" };
+  const about = { href: `/${view}`, shown: isShown, "aria-current": () => here() === view && "page" };
   return h("a", about, hasIcon && icon(mark), title, count);
 }

@@ -1,8 +1,10 @@
 // VIEWS: the views that navigation, keys and palette lead to, in their order.
 
-/** @typedef {{view: string, title: string, key: string, icon: "list" | "inbox" | "history" | "tool" | "server" | "tab" | "document" | "prompt", isMain?: boolean}} ViewLink */
+import { store } from "../../lib/store.js";
 
-/** `isMain`: it is in the bar at the top; on a phone the first four are in the bar at the bottom. @type {ViewLink[]} */
+/** @typedef {{view: string, title: string, key: string, icon: "list" | "inbox" | "history" | "tool" | "server" | "tab" | "cluster" | "document" | "prompt", isMain?: boolean, isShown?: () => boolean}} ViewLink */
+
+/** `isMain`: it is in the bar at the top; on a phone the first four are in the bar at the bottom. `isShown`: not always. @type {ViewLink[]} */
 export const VIEWS = [
   { view: "live", title: "Live", key: "l", icon: "list", isMain: true },
   { view: "inbox", title: "Inbox", key: "i", icon: "inbox", isMain: true },
@@ -10,6 +12,10 @@ export const VIEWS = [
   { view: "tools", title: "Tools", key: "t", icon: "tool", isMain: true },
   { view: "servers", title: "Servers", key: "s", icon: "server", isMain: true },
   { view: "tabs", title: "Tabs", key: "b", icon: "tab", isMain: true },
+  {
+    ...{ view: "cluster", title: "Cluster", key: "c", icon: "cluster", isMain: true },
+    isShown: () => store.about().isCluster,
+  },
   { view: "resources", title: "Resources", key: "r", icon: "document" },
   { view: "prompts", title: "Prompts", key: "p", icon: "prompt" },
 ];
