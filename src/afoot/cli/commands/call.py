@@ -16,10 +16,10 @@ from cyclopts import Parameter
 from afoot.cli.client import CANCELLED, EXIT_BY_OUTCOME, INTERRUPTED, LOST, USAGE, CliError, handle_signals
 from afoot.cli.terminal.call_backend import CallBackend, GatewayBackend, InProcessBackend, NewCall
 from afoot.cli.terminal.call_log import trace_lines
+from afoot.cli.terminal.call_output import CallOutput, choose_output, closing_output
 from afoot.cli.terminal.event_thread import EventThread, StopAsking, StreamItem
 from afoot.cli.terminal.forms import parse_pairs
 from afoot.cli.terminal.live_state import ANSWERABLE_KINDS, LiveSnapshot
-from afoot.cli.terminal.progress_view import ProgressView, choose_view, closing_view
 from afoot.cli.terminal.prompts import QuestionDialog, answer_options, case_of_call
 from afoot.cli.terminal.rows import PULSE_HZ
 from afoot.cli.terminal.text import format_duration, reading_text, short_id, short_question_id
@@ -69,12 +69,12 @@ def call(
     for limit in (options.idle, options.ceiling):
         if limit is not None and not 0 < limit < 1e9:
             raise CliError(USAGE, "--idle and --ceiling are seconds, over 0")
-    with _open_backend(options) as backend, closing_view(choose_view(options.json)) as view:
+    with _open_backend(options) as backend, closing_output(choose_output(options.json)) as output:
         schema: dict[str, Any] = backend.tool(tool)["inputSchema"]
         new_call = NewCall(tool, _arguments(words, options.args, schema, tool), options.idle, options.ceiling)
         can_ask = sys.stdin.isatty() and not options.json
         follower = TerminalFollower(
-            backend, view, can_ask, is_local=bool(options.target), approves=options.yes
+            backend, output, can_ask, is_local=bool(options.target), approves=options.yes
         )
         return follower.run(backend.start(new_call))
 
@@ -85,7 +85,7 @@ class TerminalFollower:
     def __init__(
         self,
         backend: CallBackend,
-        view: ProgressView,
+        output: CallOutput,
         can_ask: bool,
         *,
         is_local: bool = False,
@@ -94,7 +94,7 @@ class TerminalFollower:
     ) -> None:
         """`cancels`: Ctrl-C cancels the call; `approves`: an approval is given without asking the person."""
         self._backend = backend
-        self._view = view
+        self._output = output
         self._can_ask = can_ask
         self._is_local = is_local
         self._cancels = cancels
@@ -112,7 +112,7 @@ class TerminalFollower:
 
         The first Ctrl-C cancels the call, the second leaves at once. Raises CliError.
         """
-        secondary = self._backend.snapshots if self._view.is_live else None
+        secondary = self._backend.snapshots if self._output.is_live else None
         with (
             EventThread(lambda: items, secondary) as events,
             handle_signals(lambda number: self._on_signal(number, events)),
@@ -135,10 +135,10 @@ class TerminalFollower:
         end = self._call.end if self._call is not None else None
         if self._call is None or end is None or end.failure is None:
             return
-        if self._view.is_live and not self._is_local and self._call.started is not None:
-            self._view.say(f"its story: afoot log {short_id(self._call.id)}")
+        if self._output.is_live and not self._is_local and self._call.started is not None:
+            self._output.say(f"its story: afoot log {short_id(self._call.id)}")
         for line in trace_lines(end.failure) if self._is_local else ():
-            self._view.say(f"| {line}")
+            self._output.say(f"| {line}")
 
     def _on_signal(self, number: signal.Signals, events: EventThread[StreamItem]) -> None:
         """Count a signal; only the second one raises, because the first may hit in the middle of anything."""
@@ -168,12 +168,12 @@ class TerminalFollower:
             if error.details.get("status") != 409:  # it has just ended; its last facts are coming
                 raise
         word = "Ctrl-C" if self._signal is signal.SIGINT else self._signal.name
-        self._view.say(f"{word}: cancelling the call; once more leaves at once")
+        self._output.say(f"{word}: cancelling the call; once more leaves at once")
 
     def _step(self, events: EventThread[StreamItem]) -> None:
-        for item in events.take(1 / PULSE_HZ if self._view.is_live else None):
+        for item in events.take(1 / PULSE_HZ if self._output.is_live else None):
             self._apply(item)
-        self._view.tick()
+        self._output.tick()
         while self._asked and not self._interrupts and self._exit_code() is None:
             self._answer(self._asked.pop(0), events)
 
@@ -183,16 +183,16 @@ class TerminalFollower:
                 raise CliError(LOST, "the call's events ended before the call did")
             return
         if isinstance(item, LiveSnapshot):
-            self._view.show_snapshot(item)
+            self._output.show_snapshot(item)
             return
         if isinstance(item, ReadingEvent):
             self._early_reading = item
         else:
             call = self._fold(item)
-            self._view.fact(call, item.fact)
+            self._output.fact(call, item.fact)
         if self._early_reading is not None and self._call is not None and self._call.started is not None:
             note(self._call, self._early_reading.reading)
-            self._view.reading(self._call, self._early_reading.reading, self._early_reading.eta)
+            self._output.reading(self._call, self._early_reading.reading, self._early_reading.eta)
             self._early_reading = None
         if isinstance(item, ReadingEvent):
             return
@@ -218,16 +218,16 @@ class TerminalFollower:
         if question.id not in self._call.open or question.kind == "below":
             return
         if self._approves and question.kind == "approval":
-            QuestionDialog(question, self._backend, self._view, lambda _: None).send(
+            QuestionDialog(question, self._backend, self._output, lambda _: None).send(
                 "accept", {"decision": "run"}
             )
             return
         if not self._can_ask or question.kind not in ANSWERABLE_KINDS:
             self._handle_unanswerable(question)
             return
-        self._view.close()
+        self._output.close()
         leaving = "cancels the call" if self._cancels else "leaves it open"
-        self._view.say(f"(Ctrl-D declines, Ctrl-C {leaving})")
+        self._output.say(f"(Ctrl-D declines, Ctrl-C {leaving})")
 
         if question.kind == "approval":
             events.drop_typed()
@@ -235,12 +235,14 @@ class TerminalFollower:
         def ask(prompt: str) -> str | None:
             return self._ask_line(prompt, question, events)
 
-        asking = QuestionDialog(question, self._backend, self._view, ask, case_of_call(question, self._call))
+        asking = QuestionDialog(
+            question, self._backend, self._output, ask, case_of_call(question, self._call)
+        )
         try:
             asking.run()
         except StopAsking:
             if not self._interrupts:
-                self._view.say("(the question is closed)")
+                self._output.say("(the question is closed)")
 
     def _ask_line(self, prompt: str, question: Question, events: EventThread[StreamItem]) -> str | None:
         print(prompt, end="", file=sys.stderr, flush=True)
@@ -260,7 +262,7 @@ class TerminalFollower:
     def _handle_unanswerable(self, question: Question) -> None:
         if question.kind in ANSWERABLE_KINDS and not self._is_local:
             name = short_question_id(question.id)
-            self._view.say(f"answer it with: afoot answer {name} {answer_options(question)}".rstrip())
+            self._output.say(f"answer it with: afoot answer {name} {answer_options(question)}".rstrip())
             return
         if not self._cancels:  # a person who only watches does not answer for others
             return
@@ -271,7 +273,7 @@ class TerminalFollower:
             if question.kind == "approval"
             else f"nobody can answer a {question.kind}"
         )
-        self._view.say(f"{why}: the answer is cancel")
+        self._output.say(f"{why}: the answer is cancel")
         self._backend.answer(question.id, "cancel", None)
 
 

@@ -14,7 +14,7 @@ from afoot.cli.client import USAGE, CliError, GatewayClient, connect
 from afoot.cli.commands.call import TerminalFollower
 from afoot.cli.commands.history import AtOption, JsonOption, output_width, to_json_line
 from afoot.cli.terminal.call_backend import GatewayBackend
-from afoot.cli.terminal.progress_view import choose_view, closing_view
+from afoot.cli.terminal.call_output import choose_output, closing_output
 from afoot.cli.terminal.text import clean, content_text, truncate
 
 LOOKUP_S = 600.0  # a server may have to be started, and may take its time
@@ -90,8 +90,8 @@ def _look_up(client: GatewayClient, path: str, body: dict[str, Any], as_json: bo
     found = client.post(path, body, LOOKUP_S, prefer="respond-async")
     if "id" in found:
         backend = GatewayBackend(client)
-        with closing_view(choose_view(False)) as view:
-            follower = TerminalFollower(backend, view, sys.stdin.isatty())
+        with closing_output(choose_output(False)) as output:
+            follower = TerminalFollower(backend, output, sys.stdin.isatty())
             return follower.run(backend.follow(found["id"]))
     blocks = [{"type": "resource", "resource": one} for one in found.get("contents", ())]
     blocks += [one["content"] for one in found.get("messages", ())]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from afoot.cli.client import LOST, CliError, GatewayClient, connect, path_segment, read_events
 from afoot.cli.commands.history import AtOption, JsonOption, to_json_line
 from afoot.cli.terminal.ansi import FullScreen, is_terminal
+from afoot.cli.terminal.event_lines import EventLines
 from afoot.cli.terminal.event_thread import EventThread
-from afoot.cli.terminal.line_view import LineView
 from afoot.wire.framing import ServerSentEvent
 
 if TYPE_CHECKING:
@@ -43,18 +43,18 @@ def watch(call: str = "", /, *, at: AtOption = "", json: JsonOption = False) -> 
 def _watch_one(client: GatewayClient, call: str, as_json: bool) -> int:
     from afoot.cli.commands.call import TerminalFollower
     from afoot.cli.terminal.call_backend import GatewayBackend
-    from afoot.cli.terminal.progress_view import choose_view, closing_view
+    from afoot.cli.terminal.call_output import choose_output, closing_output
 
     found = client.get(f"/api/calls/{path_segment(call)}")
     backend = GatewayBackend(client)
-    with closing_view(choose_view(as_json)) as view:
+    with closing_output(choose_output(as_json)) as output:
         can_ask = sys.stdin.isatty() and not as_json
-        return TerminalFollower(backend, view, can_ask, cancels=False).run(backend.follow(found["id"]))
+        return TerminalFollower(backend, output, can_ask, cancels=False).run(backend.follow(found["id"]))
 
 
 def _watch_all(client: GatewayClient, at: str) -> None:
     if not is_terminal(sys.stdout):
-        lines = LineView()
+        lines = EventLines()
         for event in _events_in_thread(client):
             lines.show(event)
         return

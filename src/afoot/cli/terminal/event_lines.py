@@ -1,4 +1,4 @@
-"""`LineView` prints all events as lines, for a pipe or a terminal whose cursor cannot be moved."""
+"""`EventLines` prints the events of all calls as lines, for a pipe or a terminal without a movable cursor."""
 
 import time
 
@@ -13,7 +13,7 @@ from afoot.wire.framing import ServerSentEvent
 READING_PERIOD_S = 1.0  # between two readings of one call
 
 
-class LineView:
+class EventLines:
     """Prints each fact as a line, and at most one reading per second and call."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""`choose_view` picks how one call is shown while it runs: a live bar, plain lines, or JSON.
+"""`choose_output` picks how `afoot call` and `afoot watch CALL` print a call: a live bar, lines, or JSON.
 
-`BarProgress` is for a terminal, `LineProgress` for a pipe, `JsonProgress` for programs.
+`BarOutput` is for a terminal, `LineOutput` for a pipe, `JsonOutput` for programs.
 """
 
 import sys
@@ -67,7 +67,7 @@ PIPE_COLUMNS = 200  # a line with arguments is cut here in a pipe
 CHILD_LINES = 6  # the most lines for child calls
 
 
-class ProgressView(Protocol):
+class CallOutput(Protocol):
     """Shows one call. The result goes to stdout, everything else to stderr."""
 
     is_live: bool  # whether it is animated, and shows child calls
@@ -87,23 +87,23 @@ class ProgressView(Protocol):
     def close(self) -> None: ...
 
 
-def choose_view(as_json: bool) -> ProgressView:
-    """The view that fits stderr and the flag --json."""
+def choose_output(as_json: bool) -> CallOutput:
+    """The output that fits stderr and the flag --json."""
     if as_json:
-        return JsonProgress()
-    return BarProgress() if is_terminal(sys.stderr) else LineProgress()
+        return JsonOutput()
+    return BarOutput() if is_terminal(sys.stderr) else LineOutput()
 
 
 @contextmanager
-def closing_view(view_to_close: ProgressView) -> Iterator[ProgressView]:
-    """The view, closed at the end whatever happens."""
+def closing_output(output: CallOutput) -> Iterator[CallOutput]:
+    """The output, closed at the end whatever happens."""
     try:
-        yield view_to_close
+        yield output
     finally:
-        view_to_close.close()
+        output.close()
 
 
-class JsonProgress:
+class JsonOutput:
     """Prints one JSON object per line: the call after each event, and the event itself."""
 
     is_live = False
@@ -136,7 +136,7 @@ class JsonProgress:
         print(escape_json(encode_json(thing).decode()), flush=True)
 
 
-class LineProgress:
+class LineOutput:
     """Prints plain lines: the important facts, at most one reading per second, and always the last one."""
 
     is_live = False
@@ -178,7 +178,7 @@ class LineProgress:
             self.say(reading_text(held))
 
 
-class BarProgress:
+class BarOutput:
     """Draws a live bar with the child calls at the bottom of the terminal, and prints lines above it."""
 
     is_live = True
