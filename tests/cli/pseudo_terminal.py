@@ -48,7 +48,8 @@ class Terminal:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "afoot", *words],
             stdin=typed, stdout=self._slave, stderr=self._slave,
-            env={"TERM": "xterm", **environment}, start_new_session=True, preexec_fn=_take_terminal,
+            env={"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment},
+            start_new_session=True, preexec_fn=_take_terminal,
         )  # fmt: skip
         os.close(typed)
         self.raw = b""

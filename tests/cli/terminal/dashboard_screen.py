@@ -46,6 +46,21 @@ async def parent(n: int, ctx: afoot.Context) -> str:
     return "done"
 
 
+@afoot.tool(idle=2)
+async def hush() -> str:
+    """Says nothing."""
+    await asyncio.sleep(60)
+    return "done"
+
+
+@afoot.tool
+async def broad(ctx: afoot.Context) -> str:
+    """Says what takes two columns a character."""
+    ctx.report(1, 3, "漢字" * 100)
+    await asyncio.sleep(60)
+    return "done"
+
+
 @afoot.tool
 async def nasty(ctx: afoot.Context) -> str:
     """Says what could steer a terminal."""
@@ -90,8 +105,8 @@ def row(shown: str, call: str) -> str:
 
 
 def key_of(shown: str, call: str) -> str:
-    """The key that answers the question of a call; nothing if it is not in the inbox."""
-    found = re.search(rf"^(\d) \S+ {call[-8:]} ", shown, re.MULTILINE)
+    """The key that answers the question of a call; nothing if it does not wait."""
+    found = re.search(r" key (\d) ", row(shown, call))
     return found[1] if found else ""
 
 

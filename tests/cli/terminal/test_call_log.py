@@ -87,9 +87,9 @@ def test_an_answer_says_who_how_where_and_how_long_it_took() -> None:
 
 
 def test_the_death_of_a_gateway_is_told_and_how_long_the_call_had_run() -> None:
-    """V2, H4: until it begins again it is queued, and one that had not begun has run for no time."""
+    """V2, H4: its next attempt is to come, and one that had not begun has run for no time."""
     lines = told(Started(100.1), Interrupted(160.0, 12.34))
-    assert lines[1] == "  queued"
+    assert lines[1] == "  next attempt"
     assert lines[-1] == "   60.000  interrupt the gateway died; it had run 12.3 s"
     assert told(Interrupted(160.0))[-1] == "   60.000  interrupt the gateway died"
 

@@ -59,7 +59,7 @@ async def parent(ctx: afoot.Context) -> str:
 def test_a_call_has_a_live_bar_that_is_gone_at_the_end(gateway: Gateway) -> None:
     """V2: bar, amount, message and time while it runs; the result after it."""
     with terminal(["call", "count_up", "n=20", "step_s=0.1"], gateway.environment) as shown:
-        parts = ("▶ running count_up", "━", "/20", "step")
+        parts = ("▶ running count_up", "━", " %", "step")
         shown.see(lambda screen: all(part in screen for part in parts))
         assert all(len(line) <= 80 for line in shown.shown.split("\n"))
         assert shown.end() == 0
@@ -71,7 +71,7 @@ def test_a_call_has_a_live_bar_that_is_gone_at_the_end(gateway: Gateway) -> None
 def test_what_is_left_is_said_of_a_call_that_reports(gateway: Gateway) -> None:
     """P9, P13, V2: one value, from the second report on."""
     with terminal(["call", "count_up", "n=160", "step_s=0.05"], gateway.environment, (100, 24)) as shown:
-        shown.see(lambda screen: re.search(r"~\d+ s left; step \d+", screen) is not None)
+        shown.see(lambda screen: re.search(r"~0:\d\d left · step \d+", screen) is not None)
         shown.type("\x03")
         assert shown.end() == 4 and shown.is_restored()
 
@@ -82,7 +82,7 @@ def test_what_is_left_of_a_silent_call_is_known_from_earlier_ones(gateway: Gatew
     for call in before:
         until(lambda call=call: api.call(call)["outcome"], "its end", 20.0)
     with terminal(["call", "nap", "sleep_s=9"], gateway.environment) as shown:
-        shown.see(lambda screen: re.search(r"▶ running nap .* ~\d+ s left", screen) is not None)
+        shown.see(lambda screen: re.search(r"▶ running nap .* ~0:\d\d left", screen) is not None)
         shown.type("\x03")
         assert shown.end() == 4
 
@@ -113,7 +113,7 @@ def test_a_gateway_that_dies_is_said_and_the_terminal_given_back(tmp_path: Path)
     """V2, U4: which call, how far, and what to do."""
     with serving(tmp_path) as gateway:
         with terminal(["call", "linger", f"tag={uuid4().hex}"], gateway.environment) as shown:
-            shown.see("1/10")
+            shown.see("10 % ")
             gateway.kill()
             assert shown.end() == 6
             assert "lost call" in shown.text and "start the gateway again" in shown.text
@@ -142,7 +142,7 @@ def test_ctrl_c_cancels_the_call_and_says_so(gateway: Gateway) -> None:
     """X1, V2: the tool hears the reason; exit 4."""
     mark = uuid4().hex
     with terminal(["call", "linger", f"tag={mark}"], gateway.environment) as shown:
-        shown.until("1/10")
+        shown.until(" 10 % ")
         shown.type("\x03")
         assert shown.end() == 4
         assert "cancelling the call" in shown.text and "cancelled after" in shown.text
@@ -166,7 +166,7 @@ def test_ctrl_c_cancels_a_call_made_right_here(gateway: Gateway, lone: dict[str,
     tools = str(Path(__file__).parents[2] / "e2e" / "tools.py")
     words = ["call", "linger", "tag=here", "--target", tools]
     with terminal(words, {**lone, "E2E_MARKS": str(gateway.folder)}) as shown:
-        shown.until("1/10")
+        shown.until(" 10 % ")
         shown.type("\x03")
         assert shown.end() == 4
     assert gateway.marks("here")[-1] == "cancelled: Ctrl-C in the terminal"

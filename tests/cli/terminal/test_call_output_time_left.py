@@ -12,10 +12,10 @@ CALL = ["call", "count_up", "n=1000", "step_s=0.05"]
 
 def told(shown: Terminal) -> int:
     """The time left that stands on the screen, in seconds."""
-    shown.until("s left")
-    found = re.search(r"~(\d+) s left", shown.text)
+    shown.until(" left")
+    found = re.search(r"~(\d+):(\d\d) left", shown.text)
     assert found, shown.text
-    return int(found[1])
+    return 60 * int(found[1]) + int(found[2])
 
 
 def test_bars_show_how_long_it_still_takes(gateway: Gateway, lone: dict[str, str]) -> None:

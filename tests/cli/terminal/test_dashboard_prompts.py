@@ -32,7 +32,7 @@ def test_an_approval_is_given_by_keys(gateway: Gateway, api: Api) -> None:
         assert row(screen.shown, other)
         decide(screen, "r")
         screen.see(f"{call[-8:]} wipe: run")
-        screen.see(lambda shown: "✓ ok" in row(shown, call))
+        screen.see(lambda shown: row(shown, call).startswith("✓"))
         screen.type("q")
         assert screen.end() == 0
     assert api.ended(call)["approved"] == "user"
@@ -54,7 +54,7 @@ def test_what_a_command_in_a_pipe_asks_is_answered_by_keys(gateway: Gateway, api
             assert api.asked(call)["to"] == "caller"
             choose(screen, call)
             decide(screen, "r")
-            screen.see(lambda shown: "✓ ok" in row(shown, call))
+            screen.see(lambda shown: row(shown, call).startswith("✓"))
             assert '"outcome":"ok"' in calling.communicate(timeout=15)[0] and calling.returncode == 0
         screen.type("q")
         assert screen.end() == 0
@@ -70,7 +70,7 @@ def test_an_approval_is_rejected_with_words(gateway: Gateway, api: Api) -> None:
         screen.see("what to do instead:")
         screen.type("use the bim\x7fn, please ü\n")
         screen.see(f"{call[-8:]} wipe: reject")
-        screen.see(lambda shown: "⊘ refused" in row(shown, call))
+        screen.see(lambda shown: "✗ wipe" in row(shown, call) and "refused: " in row(shown, call))
         screen.type("q")
         screen.end()
     assert "use the bin, please ü" in api.ended(call)["failure"]["message"]

@@ -5,35 +5,20 @@ import time
 import msgspec
 import pytest
 
-from afoot.cli.terminal.live_state import CallNode, LiveChanges, LiveState, ReadingUpdate
+from afoot.cli.terminal.live_state import CallNode
 from afoot.cli.terminal.rows import (
-    STATE_STYLES,
     StyledLine,
-    call_row,
-    call_table,
+    call_rows,
     choose_columns,
-    display_state,
     header_line,
-    question_lines,
     single_call_line,
-    title_line,
 )
 from afoot.cli.terminal.text import display_width
 from afoot.core.call import Call, State
-from afoot.core.facts import (
-    Admitted,
-    Asked,
-    CancelRequested,
-    Fact,
-    Failure,
-    Finished,
-    Opened,
-    Question,
-    Reading,
-    Started,
-)
+from afoot.core.facts import Asked, Fact, Finished, Hindered, Limits, Opened, Question, Reading, Started
 from afoot.observe.eta import Eta
-from tests.cli.terminal.test_live_state import family, opened, told
+from tests.cli.terminal.test_call_words import node_after
+from tests.cli.terminal.test_live_state import opened
 
 NASTY = "a\x1b[2Jb\u202ec\u200bd\re\nf"
 
@@ -49,167 +34,170 @@ def texts(lines: list[StyledLine]) -> list[str]:
 
 
 def running(reading: Reading | None = None, tool: str = "count") -> CallNode:
-    """A call that runs since 100 s."""
-    call = Call("f" * 24 + "1a2b3c4d", opened(tool=tool), State.RUNNING, started=100.0, latest=reading)
+    """A call that runs since 100 s, and was heard at 130 s."""
+    name = "f" * 24 + "1a2b3c4d"
+    call = Call(
+        name, opened(tool=tool), State.RUNNING, started=100.0, since=100.0, heard=130.0, latest=reading
+    )
     return CallNode(call)
 
 
-def ended(outcome: str) -> Call:
-    """A call that has ended so."""
-    return Call("a", opened(), State.FINISHED, end=Finished(101.0, outcome))
+def row(node: CallNode, width: int, at: float = 142.0, key: str = "") -> str:
+    """The lines of a call as one."""
+    return " ".join(texts(call_rows(node, at, choose_columns(width), key=key)))
 
 
-def test_a_row_says_state_bar_how_far_how_long_what_is_left_how_fast_and_for_whom() -> None:
-    """V2: all of it where there is room."""
+def style_of(line: StyledLine, part: str) -> str:
+    """The style of a part of a line."""
+    return next(style for shown, style in line if part in shown)
+
+
+def test_a_row_has_state_bar_per_cent_time_left_both_clocks_with_their_limits_and_message() -> None:
+    """V2, V5, V6: all of it where there is room, in the console's figures."""
     node = running(Reading(130.0, 37, 120, "page 37"))
-    node.eta, node.rate, node.estimated_at = Eta(30.0), 3.1, 142.0
-    line = text(call_row(node, 142.0, choose_columns(160)))
-    for part in ("▶ running", "count", "1a2b3c4d", "━━━━━━──────────────", "37/120", "0:42"):
-        assert part in line
-    for part in ("~30 s left", "3.1/s", "operator", "page 37"):
-        assert part in line
+    node.eta = Eta(84.0)
+    line = row(node, 170)
+    for part in ("▶ running", "count local", "1a2b3c4d", "━━━━━───────────", " 30 %", " ~1:24 ", "operator"):
+        assert part in line, part
+    for part in ("◑ 0:12 of 0:30", " 0:42 of 5:00", "page 37"):
+        assert part in line, part
 
 
-def test_where_columns_are_few_what_is_left_stands_before_the_message() -> None:
-    """V2: in eighty columns nothing that matters is dropped."""
+def test_in_eighty_columns_the_time_left_stands_before_the_message() -> None:
+    """V2, V6: nothing that matters is dropped."""
     node = running(Reading(130.0, 37, 120, "page 37"))
-    node.eta, node.estimated_at = Eta(30.0), 142.0
-    line = text(call_row(node, 142.0, choose_columns(90)))
-    assert "~30 s left; page 37" in line and "1a2b3c4d" in line and "━━" in line
+    node.eta = Eta(30.0)
+    line = row(node, 80)
+    for part in ("▶ count", "━━────", " 30 %", "◑ 0:12", "0:42", "1a2b3c4d", "~0:30 left · page 37"):
+        assert part in line, part
 
 
-@pytest.mark.parametrize("wide", [20, 38, 40, 60, 76, 80, 104, 132, 300])
+def test_a_narrow_row_has_two_lines_as_on_a_phone() -> None:
+    """V6: what the call is above, how its clocks stand below."""
+    node = running(Reading(130.0, 37, 120, "page 37"))
+    first, second = texts(call_rows(node, 142.0, choose_columns(40)))
+    assert first == "▶ count local              30 % 1a2b3c4d"
+    assert second == "   ◑ 0:12    0:42 page 37"
+
+
+@pytest.mark.parametrize("wide", [10, 20, 38, 40, 56, 60, 76, 80, 96, 104, 116, 120, 132, 160, 300])
 def test_a_row_is_never_wider_than_the_screen(wide: int) -> None:
-    """V2: whatever a tool says, and however wide its characters are."""
+    """V2, V6: whatever a tool says, and however wide its characters are."""
     for message in ("", "x" * 1000, "漢字" * 200, NASTY * 50, "e\u0301" * 500, "👩‍💻" * 100):
         for tool in ("count", "漢字漢字漢字漢字漢字", NASTY):
             node = running(Reading(130.0, 123456, 1e15, message), tool)
-            for depth in (0, 1, 9):
-                line = text(call_row(node, 142.0, choose_columns(wide), depth))
-                assert display_width(line) <= wide and line.isprintable() or "\u200d" in line
-            assert display_width(text(single_call_line(node, 142.0, wide))) <= wide
+            asks = running(None, tool)
+            asks.call.open["q"] = Question("q", "", "form", message)
+            asks.call.asked_at["q"] = 130.0
+            for one in (node, asks):
+                for depth in (0, 1, 9):
+                    for line in call_rows(one, 142.0, choose_columns(wide), depth, "7"):
+                        shown = text(line)
+                        assert display_width(shown) <= wide, shown
+                        assert shown.isprintable() or "\u200d" in shown
+                assert display_width(text(single_call_line(one, 142.0, wide))) <= wide
     assert display_width(text(header_line(choose_columns(wide)))) <= wide
 
 
-def test_every_state_has_a_word_and_a_shape() -> None:
-    """V2: colour says nothing alone."""
-    queued, starting = Call("a", opened()), Call("a", opened(), admitted=Admitted(1.0, "starting x"))
-    live = Call("a", opened(), State.RUNNING)
-    asks = Call("a", opened(), State.RUNNING, open={"q": Question("q", "", "approval")})
-    stopping = Call("a", opened(), State.CANCELLING)
-    outcomes = ("ok", "failed", "refused", "cancelled", "timed_out", "lost", "uncertain")
-    found = [display_state(one) for one in (queued, starting, live, asks, stopping, *map(ended, outcomes))]
-    assert {*found, display_state(live, stalled=True)} == set(STATE_STYLES)
-    shapes = [shape for shape, _ in STATE_STYLES.values()]
-    assert len(set(shapes)) == len(shapes) - 1  # nobody knows what became of a lost or an uncertain one
+@pytest.mark.parametrize("wide", [60, 80, 120])
+def test_columns_stand_at_the_same_place_in_every_row(wide: int) -> None:
+    """V6: wide characters of a tool break no row; numbers are right-aligned below their titles."""
+    columns = choose_columns(wide)
+    nodes = [
+        running(Reading(130.0, 37, 120, "漢字")), running(Reading(130.0, 9e8, None, "x"), "漢字漢字漢字"),
+        running(None, "tool_with_a_long_name_of_a_browser"), node_after(Finished(4000.0, "failed")),
+    ]  # fmt: skip
+    end = wide - columns.message_width
+    for node in nodes:
+        [line] = call_rows(node, 142.0, columns)
+        before, parts = 0, iter(line)
+        while before < end:
+            before += display_width(next(parts)[0])
+        assert before == end, text(line)
+    title = text(header_line(columns))
+    assert title.index("Message") == end and title[: title.index("Elapsed") + 7].endswith("Elapsed")
 
 
 @pytest.mark.parametrize(
-    ("fact", "word", "said"),
+    ("facts", "at", "silent", "elapsed", "said"),
     [
-        (Admitted(100.0, "starting server x"), "starting", "starting server x"),
-        (Asked(100.0, Question("a.1", "", "approval", "run?")), "waiting", "waiting for approval"),
-        (Asked(100.0, Question("a.1", "", "form", "name?")), "waiting", "waiting for an answer"),
-        (Asked(100.0, Question("a.1", "", "below")), "waiting", "waiting for a call below"),
-        (CancelRequested(100.0, "operator", "seen enough"), "cancelling", "seen enough"),
-        (Finished(101.0, "failed", failure=Failure("too many requests")), "failed", "too many requests"),
-        (Finished(101.0, "cancelled", failure=Failure("cancelled: enough")), "cancelled", "enough"),
+        ([], 104.2, "", "4.2 s", "queued"),
+        ([Started(100.0)], 104.2, "◕ 4.2 s", "4.2 s", ""),
+        ([Started(100.0)], 124.4, "◔ 0:24", "0:24", "stalled, ends in 5.6 s"),
+        (
+            [Started(100.0), Asked(108.0, Question("a.1", "", "form", "who?"))],
+            156.0,
+            "‖ 9:12",
+            "8.0 s",
+            "who?",
+        ),
+        ([Asked(100.5, Question("a.1", "", "approval", "Run it?"))], 104.2, "‖ 9:57", "0.0 s", "Run it?"),
+        ([Started(100.0), Asked(108.0, Question("a.1", "", "below"))], 156.0, "‖", "8.0 s", "waits for"),
+        (
+            [Started(100.0), Hindered(101.0, "tab is hidden")],
+            111.0,
+            "◕ 0:11",
+            "0:11",
+            "held up: tab is hidden",
+        ),
+        ([Started(100.0), Finished(101.5, "ok")], 300.0, "", "1.5 s", ""),
     ],
 )
-def test_a_row_says_what_it_waits_for_or_why_it_ended(fact: Fact, word: str, said: str) -> None:
-    """V2: and says nothing twice."""
-    scene = LiveState()
-    told(scene, ("a", 1, opened()), ("a", 2, fact))
-    line = texts(call_table(scene, 120, 10))[1]
-    assert word in line and line.endswith(said) and line.count("cancelled") <= 1
+def test_both_clocks_say_how_they_stand_and_stand_still_while_a_person_is_asked(
+    facts: list[Fact], at: float, silent: str, elapsed: str, said: str
+) -> None:
+    """V5, V6: the silence so far, or the time left to answer; the time on the clock."""
+    node = node_after(*facts)
+    line = row(node, 80, at)
+    assert f"{silent:>7} {elapsed:>7}" in line and said in line
+    if silent.startswith("‖"):
+        assert row(node, 80, at + 30).count(elapsed) == 1, "the ceiling stands still"
+
+
+def test_a_call_without_an_idle_limit_has_no_ring_but_its_silence() -> None:
+    """V5: the time since it was heard is a fact all the same."""
+    call = Opened(100.0, "t", "local", "me", msgspec.Raw(b"{}"), Limits(idle_s=None))
+    node = CallNode(Call("a", call, State.RUNNING, heard=100.0, since=100.0))
+    line = row(node, 120, 172.0)
+    assert "  1:12 " in line and "1:12 of 5:00" in line and not set("○◔◑◕●") & set(line)
+
+
+def test_what_is_urgent_is_red_and_who_is_asked_is_amber() -> None:
+    """V5, V6: and nothing else is."""
+    columns = choose_columns(120)
+    [line] = call_rows(node_after(Started(100.0)), 124.4, columns)
+    assert [style_of(line, part) for part in ("△", "0:24 of", "stalled, ends")] == ["bad"] * 3
+    assert style_of(line, "0:24 of 5:00") == ""
+    node = node_after(Started(100.0))
+    node.heard = 370.0
+    [line] = call_rows(node, 381.0, columns)
+    assert style_of(line, "4:41 of") == "bad" and style_of(line, "0:11 of") == ""
+    [line] = call_rows(node_after(Asked(100.0, Question("a.1", "", "form", "who?"))), 124.4, columns, key="3")
+    assert style_of(line, "‖ 9:36") == "warn" and style_of(line, "key 3") == "bold"
+
+
+def test_a_waiting_row_has_the_key_that_answers_it() -> None:
+    """V6: where a bar would stand; in brackets where there is no bar."""
+    node = node_after(Asked(100.0, Question("a.1", "", "form", "who?")))
+    assert "key 3" in row(node, 80, key="3") and "[3]" not in row(node, 80, key="3")
+    assert "[3]" in row(node, 60, key="3") and "[3]" in row(node, 40, key="3")
+    assert "key" not in row(node, 80) and "[" not in row(node, 60)
 
 
 def test_a_bar_moves_where_nobody_knows_how_far_and_stands_while_it_waits() -> None:
     """V2: a pulse says that it lives, no more."""
-    node, fit = running(), choose_columns(80)
-    assert len({text(call_row(node, 100 + step / 5, fit)) for step in range(4)}) == 4
-    node.call.open["q"] = Question("q", "", "form")
-    assert len({text(call_row(node, 100 + step / 5, fit)) for step in range(4)}) == 1
+    node = running()
+    bars = {row(node, 80, 131 + step / 5)[17:23] for step in range(4)}
+    assert len(bars) == 4 and all("━" in bar for bar in bars)
+    node.call.open["q"] = Question("q", "", "below")
+    assert len({row(node, 80, 131 + step / 5) for step in range(4)}) == 1
 
 
-def test_many_children_are_collapsed_with_counts() -> None:
-    """P8, V2: five are shown, the rest is counted."""
-    lines = texts(call_table(family(500, ended=14, failed=12), 100, 30))
-    assert sum("└ count" in line for line in lines) == 5
-    assert lines[-1].strip() == "… 495 more, 12 failed"
-
-
-def test_children_of_children_are_indented_ten_deep() -> None:
-    """P8, V2: and no deeper than the column is wide."""
-    scene, parent = LiveState(), None
-    for number in range(10):
-        told(scene, (f"{number:032}", 1, opened(parent=parent)))
-        parent = f"{number:032}"
-    lines = texts(call_table(scene, 100, 30))[1:]
-    assert len(lines) == 10 and all("count" in line for line in lines)
-    assert [line.index("count") for line in lines] == sorted(line.index("count") for line in lines)
-
-
-def test_rows_that_do_not_fit_are_counted_and_can_be_moved_to() -> None:
-    """V2: two hundred calls on a small screen."""
-    scene = LiveState()
-    for number in range(200):
-        told(scene, (f"{number:032}", 1, opened()))
-    lines = texts(call_table(scene, 80, 10))
-    assert len(lines) == 10 and lines[-1].startswith("… 192 more that do not fit")
-    assert "00000000" in lines[1] and "00000007" not in "".join(lines[:2])
-    moved = texts(call_table(scene, 80, 10, skip=195))
-    assert "00000195" in moved[1] and moved[-1].startswith("… 195 more")
-    assert call_table(scene, 80, 0) == []
-
-
-def test_what_waits_for_a_person_is_listed_with_its_key() -> None:
-    """Q4, V2: the oldest first; what has no room is counted."""
-    scene = LiveState()
-    for number in range(12):
-        question = Question(f"{number}.1", "", "approval", f"run {number}? {NASTY}")
-        told(scene, (str(number), 1, opened()), (str(number), 2, Asked(100.0, question)))
-    lines = texts(question_lines(scene, 80, 30))
-    assert lines[1].startswith("1 0:01 0 run 0?") and lines[9].startswith("9 ") and lines[10] == "… 3 more"
-    assert texts(question_lines(scene, 80, 4))[1:] == [lines[1], lines[2], "… 10 more"]
-    assert all(line.isprintable() for line in lines)
-    assert question_lines(LiveState(), 80, 30) == []
-
-
-def test_the_title_says_where_how_many_and_what_is_wrong() -> None:
-    """V2: a gateway that is away, or a history that cannot be written, is said first."""
-    scene = family(2)
-    assert "http://x:1  3 running" in text(title_line(scene, "http://x:1", "", 80))
-    quiet = LiveState()
-    assert "looking" in text(title_line(quiet, "http://x:1", "", 80))
-    told(quiet)
-    assert "nothing runs" in text(title_line(quiet, "http://x:1", "", 80))
-    assert "! it is away" in text(title_line(scene, "http://x:1", "it is away", 80))
-    scene.degraded = NASTY
-    told_ = text(title_line(scene, "http://x:1", "", 80))
-    assert "! history: a␛[2Jb⟨U+202E⟩c" in told_ and told_.isprintable()
-
-
-def test_a_redraw_takes_no_longer_for_ten_thousand_calls_than_for_what_fits() -> None:
-    """V2: bounded work: rows that nobody sees are not made."""
-    scene = LiveState()
-    calls = [f"{number:032}" for number in range(10_000)]
-    entries = [(call, 1, opened()) for call in calls] + [(call, 2, Started(100.0)) for call in calls]
-    told(scene, *entries)
-    scene.apply_changes(
-        LiveChanges(101.0, [], [ReadingUpdate(call, Reading(101.0, 1, 2, "x" * 1000), 1) for call in calls])
-    )
-    made = 0
-
-    def counted(tool: str) -> str:
-        nonlocal made
-        made += 1
-        return tool
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("afoot.cli.terminal.rows.short_id", counted)
-        call_table(scene, 80, 24)
-    assert made <= 24
+def test_a_call_that_ended_well_is_whole_and_a_count_stays_a_number() -> None:
+    """V6: per cent with a space."""
+    node = node_after(Started(100.0), Finished(101.0, "ok"))
+    assert "━━━━━━ 100 %" in row(node, 80)
+    assert " 318 " in row(running(Reading(130.0, 318, None, "318 passed")), 80)
 
 
 def test_a_message_of_a_megabyte_costs_what_fits() -> None:
@@ -217,11 +205,23 @@ def test_a_message_of_a_megabyte_costs_what_fits() -> None:
     node = running(Reading(130.0, 1, 2, "\u202e" * 1_000_000))
     began = time.process_time()
     for _ in range(100):
-        call_row(node, 142.0, choose_columns(100))
+        call_rows(node, 142.0, choose_columns(100))
     assert time.process_time() - began < 5.0  # all of it would take a minute
 
 
 def test_raw_arguments_are_no_part_of_a_row() -> None:
     """S4: a table on a screen shows no arguments."""
     call = Call("a", Opened(1.0, "t", "local", "me", msgspec.Raw(b'{"password": "hush"}')), State.RUNNING)
-    assert "hush" not in text(call_row(CallNode(call), 2.0, choose_columns(300)))
+    assert "hush" not in row(CallNode(call), 300, 2.0)
+
+
+def test_a_call_that_is_followed_alone_has_its_state_bar_clock_and_words() -> None:
+    """V2, V6: in the same words as in the table."""
+    node = running(Reading(130.0, 37, 120, "page 37"))
+    node.eta = Eta(84.0)
+    line = text(single_call_line(node, 142.0, 80))
+    assert line == "▶ running count ━━━━━━────────────── 30 % 0:42 ~1:24 left · page 37"
+    assert "stalled, ends in 5.6 s" in text(single_call_line(node, 154.4, 80))
+    node.call.open["q"] = Question("q", "", "approval", "Run it?")
+    node.call.asked_at["q"] = 142.0
+    assert text(single_call_line(node, 142.0, 80)).startswith("◆ waiting for approval count ")

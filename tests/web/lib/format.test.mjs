@@ -1,5 +1,6 @@
 // V1: what people read: times, amounts, and text that cannot trick the eye.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import {
   formatBytes,
@@ -87,4 +88,17 @@ test("V1: figures are written in one way: estimates, per cent, counts, sizes", (
   assert.deepEqual([0, 0.0178, 0.12, 1].map(formatSmallPercent), ["0 %", "1.8 %", "12 %", "100 %"]);
   assert.deepEqual([12, 1234, 1234567].map(formatCount), ["12", "1,234", "1,234,567"]);
   assert.deepEqual([812, 84_000, 1_234_000].map(formatBytes), ["812 bytes", "84 kB", "1.23 MB"]);
+});
+
+test("V6: figures are written as in the terminal", () => {
+  const vectors = JSON.parse(readFileSync(new URL("../../vectors/figures.json", import.meta.url), "utf8"));
+  const formats = {
+    span: formatSpan,
+    elapsed: formatElapsed,
+    left: formatLeft,
+    estimate: (left_s) => formatEstimate({ left_s }),
+    percent: formatPercent,
+  };
+  for (const [kind, format] of Object.entries(formats))
+    for (const [value, text] of vectors[kind]) assert.equal(format(value), text, `${kind} ${value}`);
 });

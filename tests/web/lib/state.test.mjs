@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
+import { readClocks } from "../../../src/afoot/web/lib/clock_reading.js";
+import { applyNews, beginCall, evolve } from "../../../src/afoot/web/lib/fold.js";
 import { isLive, stateOf, STATE_WORDS } from "../../../src/afoot/web/lib/state.js";
 
 const running = { state: "running", outcome: null, open: new Map(), stalled: false, attempt: 1 };
@@ -41,3 +44,17 @@ test("V1: a call that ended is done, cancelled or failed, and no longer live", (
     ["done", "failed", "cancelled"],
   );
 });
+
+// The terminal agrees with the same vectors (`tests/cli/terminal/test_call_words.py`).
+const vectors = JSON.parse(readFileSync(new URL("../../vectors/states.json", import.meta.url), "utf8"));
+
+for (const { name, facts, news, at, state, word } of vectors) {
+  test(`V6: the state and its word where ${name}`, () => {
+    const [first, ...rest] = facts;
+    const call = beginCall("c1", first);
+    for (const fact of rest) evolve(call, fact);
+    if (news) applyNews(call, { call: "c1", reading: null, readings: 0, ...news });
+    assert.equal(stateOf(call, readClocks(call, at)), state);
+    assert.equal(STATE_WORDS[state], word);
+  });
+}

@@ -4,7 +4,7 @@ import json as json_module
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from afoot.cli.client import LOST, CliError, GatewayClient, connect, path_segment, read_events
@@ -15,9 +15,10 @@ from afoot.cli.terminal.event_thread import EventThread
 from afoot.wire.framing import ServerSentEvent
 
 if TYPE_CHECKING:
-    from afoot.cli.terminal.dashboard import GatewayReachability
+    from afoot.cli.terminal.dashboard import FeedItem
 
 RETRY_S = 5.0  # how long a broken stream is opened again
+ENDED_PATH = "/api/calls?state=finished&limit=200"
 
 
 def watch(call: str = "", /, *, at: AtOption = "", json: JsonOption = False) -> int:
@@ -70,23 +71,36 @@ def _watch_all(client: GatewayClient, at: str) -> None:
         dashboard.run()
 
 
-def _events_forever(at: str) -> "Iterator[ServerSentEvent | GatewayReachability]":
+def _events_forever(at: str) -> "Iterator[FeedItem]":
     """All events, without end: if the gateway goes away, wait until one answers again, at any address."""
     from afoot.cli.terminal.dashboard import GatewayReachability
 
     last = ""
     while True:
         try:
-            response = connect(at).open_stream("GET", "/api/events", last=last)
-            yield GatewayReachability("")
+            client = connect(at)
+            response = client.open_stream("GET", "/api/events", last=last)
+            yield GatewayReachability(is_reachable=True)
             for event in read_events(response):
                 last = event.id or last
                 yield event
+                if event.event == "snapshot":
+                    yield from _just_ended(client)
         except CliError as error:
             if not last or error.details.get("status", 503) not in (500, 503):
                 raise
-        yield GatewayReachability("the gateway does not answer; trying again")
+        yield GatewayReachability(is_reachable=False)
         time.sleep(0.3)
+
+
+def _just_ended(client: GatewayClient) -> "Iterator[FeedItem]":
+    """The calls that ended last: the stream begins with those that are live."""
+    from msgspec.json import decode
+
+    from afoot.cli.terminal.live_state import EndedCalls
+
+    with suppress(CliError):  # the history may be away, and the stream goes on without it
+        yield decode(client.fetch(ENDED_PATH), type=EndedCalls)
 
 
 def _events_in_thread(client: GatewayClient) -> Iterator[ServerSentEvent]:

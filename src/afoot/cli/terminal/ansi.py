@@ -11,10 +11,12 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
+from afoot.cli.terminal.call_words import ASCII_SHAPES
 from afoot.cli.terminal.rows import StyledLine
+from afoot.cli.terminal.text import to_ascii
 
 STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "warn": "33", "live": "36"}
 _COLOURS = {"bad", "good", "warn", "live"}
@@ -42,9 +44,18 @@ def terminal_width(stream: IO[str]) -> int:
     return _size(stream.fileno())[0]
 
 
+def has_ascii_only(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal shows ASCII alone, by its locale; a console of Linux lacks most shapes, too."""
+    names = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    locale = next((name for name in names if name), "").lower().replace("-", "")
+    return environment.get("TERM") == "linux" or bool(locale) and "utf8" not in locale
+
+
 def to_ansi(line: StyledLine) -> str:
     """A line as text with ANSI sequences; NO_COLOR keeps bold and dim and drops the colours."""
     plain = bool(os.environ.get("NO_COLOR"))
+    if has_ascii_only(os.environ):
+        line = [(to_ascii(text, ASCII_SHAPES), style) for text, style in line]
     return "".join(
         text
         if not (code := STYLES.get(style)) or (plain and style in _COLOURS)

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from afoot.cli.terminal.rows import display_state, waiting_text
+from afoot.cli.terminal.call_words import STATES, state_of, waiting_text
+from afoot.cli.terminal.live_state import CallNode
 from afoot.cli.terminal.text import (
     clean,
     describe_fact,
@@ -164,7 +165,7 @@ def _state_lines(call: Call) -> Iterable[str]:
         return outcome_lines(call, call.end)
     far = reading_text(call.latest) if call.latest is not None else ""
     asks = [f"it asks: {clean(one.message) or one.kind}" for one in call.open.values() if one.kind != "below"]
-    word = waiting_text(call) if call.open else display_state(call)
+    word = waiting_text(call) if call.open else STATES[state_of(CallNode(call), call.heard)].word
     return [f"{word}{far and f', at {far}'}", *asks]
 
 

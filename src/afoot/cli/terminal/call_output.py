@@ -14,15 +14,11 @@ import msgspec
 
 from afoot.cli.terminal.ansi import LiveRegion, is_terminal, terminal_width, to_ansi
 from afoot.cli.terminal.call_log import outcome_lines
+from afoot.cli.terminal.call_words import STATES, state_of_outcome
+from afoot.cli.terminal.clocks import GatewayClock
 from afoot.cli.terminal.live_state import CallNode, LiveSnapshot, LiveState
-from afoot.cli.terminal.rows import (
-    STATE_STYLES,
-    StyledLine,
-    choose_columns,
-    display_state,
-    single_call_line,
-    tree_rows,
-)
+from afoot.cli.terminal.rows import StyledLine, choose_columns, single_call_line
+from afoot.cli.terminal.table import tree_rows
 from afoot.cli.terminal.text import (
     clean,
     compact_json,
@@ -187,13 +183,13 @@ class BarOutput:
         self._region = LiveRegion(sys.stderr)
         self._node: CallNode | None = None
         self._is_hidden = False  # while a person types
-        self._clock_offset = 0.0  # the gateway's clock minus ours
+        self._clock = GatewayClock(time.time() - time.monotonic())
 
     def fact(self, call: Call, fact: Fact) -> None:
         if isinstance(fact, Finished):
             self.close()
         for number, text in enumerate(fact_lines(call, fact)):
-            mark = _state_mark(call, fact) if not number else []
+            mark = _state_mark(fact) if not number else []
             self._region.say(f"{to_ansi(mark)}{text}")
         if isinstance(fact, Finished):
             print_result(fact)
@@ -205,17 +201,19 @@ class BarOutput:
     def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None:
         if self._node is not None:
             self._node.eta = eta
-            self._node.estimated_at = reading.at
+            self._node.heard = max(self._node.heard, reading.at)
             self._node.stalled = False
         self.tick()
 
     def show_snapshot(self, found: LiveSnapshot) -> None:
         live_state = LiveState()
         live_state.load_snapshot(found)
-        self._clock_offset = found.now - time.time()
+        self._clock.hear(found.now, time.monotonic())
         node = self._node
         if node is not None and (seen := live_state.calls.get(node.call.id)) is not None:
-            seen.call = node.call  # the call's own stream is newer than the snapshot
+            # The call's own stream is newer than the snapshot, but has no heartbeats.
+            seen.heard = max(seen.call.heard, node.heard)
+            seen.call = node.call
             self._node = seen
 
     def tick(self) -> None:
@@ -235,11 +233,11 @@ class BarOutput:
             self._region.draw(list(self._lines(self._node)))
 
     def _lines(self, node: CallNode) -> Iterator[StyledLine]:
-        now = time.time() + self._clock_offset
+        now = self._clock.now(time.monotonic())
         width = self._region.width()
         yield single_call_line(node, now, width)
-        for line, _ in islice(tree_rows(node, now, choose_columns(width)), 1, 1 + CHILD_LINES):
-            yield line
+        rows = islice(tree_rows(node, now, choose_columns(width)), 1, None)
+        yield from islice((line for row in rows for line in row.lines), CHILD_LINES)
 
 
 def fact_lines(call: Call, fact: Fact) -> Iterator[str]:
@@ -286,10 +284,15 @@ def print_result(end: Finished) -> None:
         sys.stdout.flush()
 
 
-def _state_mark(call: Call, fact: Fact) -> StyledLine:
+def _state_mark(fact: Fact) -> StyledLine:
     """The shape before the line of a question or an end."""
-    kind = "waiting" if isinstance(fact, Asked) else display_state(call) if isinstance(fact, Finished) else ""
-    return [(f"{STATE_STYLES[kind][0]} ", STATE_STYLES[kind][1])] if kind else []
+    if isinstance(fact, Asked):
+        look = STATES["waiting"]
+    elif isinstance(fact, Finished):
+        look = STATES[state_of_outcome(fact.outcome)]
+    else:
+        return []
+    return [(f"{look.shape} ", look.style)]
 
 
 def _cut_to_width(text: str) -> str:

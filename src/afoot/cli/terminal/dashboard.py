@@ -18,20 +18,27 @@ import msgspec
 from afoot.cli.client import STOP_SIGNALS, CliError, GatewayClient, connect, handle_signals, path_segment
 from afoot.cli.terminal import text
 from afoot.cli.terminal.ansi import FRAME_S, FullScreen, Keyboard, LineEditor
+from afoot.cli.terminal.call_words import STATES
+from afoot.cli.terminal.clocks import GatewayClock
 from afoot.cli.terminal.event_thread import IGNORE_KEYS_S, EventThread, StopAsking
-from afoot.cli.terminal.live_state import LiveChanges, LiveSnapshot, LiveState
+from afoot.cli.terminal.live_state import EndedCalls, LiveChanges, LiveSnapshot, LiveState
 from afoot.cli.terminal.prompts import QuestionDialog, case_of_question, question_of_json
-from afoot.cli.terminal.rows import PULSE_HZ, StyledLine, call_table, question_lines, title_line
+from afoot.cli.terminal.rows import PULSE_HZ, StyledLine
+from afoot.cli.terminal.table import call_table, title_line
 from afoot.cli.terminal.text import clean, display_width, truncate, wrap
 from afoot.wire.framing import ServerSentEvent
 
 KEYS_HELP = (
-    "1-9     answer the question of this number",
+    "1-9     answer the question of this key",
     "Enter   answer the oldest question",
     "arrows  move the table, or what is asked; page up and page down too",
+    "h, l    fold and unfold many calls of one tool",
     "x       cancel a call",
     "q       leave, as Ctrl-C does; nothing is cancelled",
     "While you answer: Enter sends, Esc leaves it to others, Ctrl-D declines (an approval: skips).",
+    "  ".join(f"{look.shape} {look.word}" for look in list(STATES.values())[:6]),
+    "  ".join(f"{look.shape} {look.word}" for look in list(STATES.values())[6:]),
+    "Silent: since the last sign of life; ● to ○: what is left of its limit; ‖: time to answer.",
 )
 NOTE_S = 5.0  # how long a note about the last action is shown
 MIN_TABLE_LINES = 3  # lines that the table keeps while a question is open
@@ -42,9 +49,12 @@ _changes_decoder = msgspec.json.Decoder(LiveChanges)
 
 
 class GatewayReachability(msgspec.Struct, frozen=True):
-    """Whether the gateway answers: `problem` says why not, and is empty when it answers again."""
+    """Whether the gateway answers, or does no more."""
 
-    problem: str
+    is_reachable: bool
+
+
+FeedItem = ServerSentEvent | GatewayReachability | EndedCalls
 
 
 class LeaveDashboard(Exception):
@@ -99,7 +109,7 @@ class Dashboard:
         self,
         screen: FullScreen,
         keyboard: Keyboard | None,
-        events: EventThread[ServerSentEvent | GatewayReachability],
+        events: EventThread[FeedItem],
         url: str,
         at: str = "",
     ) -> None:
@@ -114,8 +124,9 @@ class Dashboard:
         self._has_help = False
         self._panel: PromptPanel | None = None
         self._note = ("", 0.0)
-        self._problem = ""
-        self._clock_offset = 0.0  # the gateway's clock minus ours
+        self._is_unfolded = False
+        self._clock = GatewayClock()
+        self._lost_at: float | None = None  # when the gateway was lost, by its clock: everything stands still
         self._drawn_at = 0.0
         self._is_dirty = True
         self._signals: list[signal.Signals] = []
@@ -187,7 +198,7 @@ class Dashboard:
 
     def _handle_key(self, key: str) -> None:
         self._has_help = key == "?" and not self._has_help
-        questions = list(self._live_state.open_questions)
+        questions = [question.id for _, question in self._live_state.questions_in_order()]
         match key:
             case "q":
                 raise LeaveDashboard
@@ -195,9 +206,9 @@ class Dashboard:
                 self._run_dialog(self._cancel_dialog)
             case "up" | "page up" | "down" | "page down":
                 step = PAGE_ROWS if key.startswith("page") else 1
-                last = max(0, len(self._live_state.calls) + len(self._live_state.ended) - 1)
-                moved = self._first_row + (step if key.endswith("down") else -step)
-                self._first_row = min(last, max(0, moved))
+                self._first_row = max(0, self._first_row + (step if key.endswith("down") else -step))
+            case "h" | "l":
+                self._is_unfolded = key == "l"
             case "enter" if questions:
                 self._run_dialog(lambda client: self._answer_dialog(client, questions[0]))
             case _ if key.isdecimal() and 0 < int(key) <= len(questions):
@@ -277,13 +288,18 @@ class Dashboard:
         if time.monotonic() >= self._next_draw():
             self._draw()
 
-    def _apply(self, item: ServerSentEvent | GatewayReachability | None) -> None:
+    def _apply(self, item: FeedItem | None) -> None:
         self._is_dirty = True
         match item:
             case None:
                 raise LeaveDashboard
-            case GatewayReachability(problem=problem):
-                self._problem = problem
+            case GatewayReachability(is_reachable=True):
+                self._lost_at = None
+            case GatewayReachability():
+                here = self._clock.now(time.monotonic())
+                self._lost_at = here if self._lost_at is None else self._lost_at
+            case EndedCalls():
+                self._live_state.load_ended(item)
             case ServerSentEvent(event="snapshot"):
                 self._live_state.load_snapshot(_snapshot_decoder.decode(item.data))
             case ServerSentEvent(event="changes"):
@@ -291,7 +307,7 @@ class Dashboard:
             case _:
                 return
         if isinstance(item, ServerSentEvent):
-            self._clock_offset = self._live_state.now - time.monotonic()
+            self._clock.hear(self._live_state.now, time.monotonic())
 
     def _handle_signals(self) -> None:
         while self._signals:
@@ -314,27 +330,40 @@ class Dashboard:
         self._is_dirty = True
 
     def _next_draw(self) -> float:
-        """The time of the next drawing: soon after a change, and at the pulse's rate while calls are live."""
-        pulse_s = 1 / PULSE_HZ if self._live_state.calls else 1.0
-        return self._drawn_at + (FRAME_S if self._is_dirty else pulse_s)
+        """The time of the next drawing: soon after a change, and at the pulse's rate while clocks run."""
+        is_moving = self._live_state.calls and self._lost_at is None
+        return self._drawn_at + (FRAME_S if self._is_dirty else 1 / PULSE_HZ if is_moving else 1.0)
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
         self._is_dirty = False
         live_state = self._live_state
         width, height = self._screen.size()
-        if not self._problem:  # clocks of calls that nobody can see stand still
-            live_state.now = self._clock_offset + self._drawn_at
+        if live_state.now:  # while the gateway is away, no clock goes on
+            live_state.now = self._clock.now(self._drawn_at) if self._lost_at is None else self._lost_at
         live_state.drop_ended(live_state.now)
         bottom, cursor = self._bottom_lines(width, height)
-        top = [title_line(live_state, self._url, self._problem, width)]
+        top = [title_line(live_state, self._url, width), *self._status_lines(width)]
         room = max(0, height - len(top) - len(bottom))
-        top += call_table(live_state, width, room, self._first_row)
+        table = call_table(live_state, width, room, self._first_row, is_unfolded=self._is_unfolded)
+        self._first_row = table.first_row
+        is_lost = self._lost_at is not None
+        top += [[(text, "dim") for text, _ in line] for line in table.lines] if is_lost else table.lines
         top += [[] for _ in range(height - len(top) - len(bottom))]
         self._screen.draw([*top, *bottom], cursor)
 
+    def _status_lines(self, width: int) -> list[StyledLine]:
+        """The line below the title, if something is wrong with the gateway or its history."""
+        if self._lost_at is not None:
+            since = time.strftime("%H:%M:%S", time.localtime(self._lost_at))
+            return [[(truncate(f"Not connected since {since}, trying again", width), "warn")]]
+        if self._live_state.degraded:
+            words = f"The history cannot be written: {clean(self._live_state.degraded)}"
+            return [[(truncate(words, width), "bad")]]
+        return []
+
     def _bottom_lines(self, width: int, height: int) -> tuple[list[StyledLine], tuple[int, int] | None]:
-        """The open dialog, or the help, or the open questions; and the cursor's line and column."""
+        """The open dialog, or the help, or a note; and the cursor's line and column."""
         if self._panel is not None:
             lines, column = self._panel.lines(width, height - 1 - MIN_TABLE_LINES)
             return lines, (height - 1, column)
@@ -342,7 +371,7 @@ class Dashboard:
         note: list[StyledLine] = [[(truncate(text, width), "bold")]] if time.monotonic() < until else []
         if self._has_help:
             return [*([(part, "")] for line in KEYS_HELP for part in wrap(line, width)), *note], None
-        return [*question_lines(self._live_state, width, max(2, height // 3)), *note], None
+        return note, None
 
 
 @contextmanager

@@ -1,237 +1,138 @@
-"""`call_row` and `call_table` draw calls as styled lines that fit a width.
+"""`call_rows` draws a call as styled lines that fit a width; `single_call_line` one that is followed alone.
 
-A row shows the state as a word and a shape, a bar, the progress, the time and the message. The table
-shows live calls as trees, and then the calls that have just ended. Pure: no terminal is touched here.
+A row shows the state, the tool, a bar, per cent, the time left, both clocks, and a warning or the last
+message. The columns, figures and words are those of the console's live view. Pure: no terminal is touched.
 """
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from afoot.cli.terminal.live_state import CallNode, LiveState, shown_children
+from afoot.cli.terminal.call_words import (
+    STATES,
+    join_words,
+    last_words,
+    state_of,
+    tags,
+    time_left,
+    waiting_text,
+    warning,
+)
+from afoot.cli.terminal.clocks import ClockReading, read_clocks
+from afoot.cli.terminal.live_state import CallNode
 from afoot.cli.terminal.text import (
     clean,
     display_width,
-    failure_text,
-    format_clock,
-    format_progress,
-    format_rate,
+    format_left,
+    format_percent,
+    format_span,
     pad,
+    progress_share,
     short_id,
     short_tool_name,
     truncate,
 )
-from afoot.core.call import Call, State
-from afoot.observe.eta import describe_eta
+from afoot.core.call import Call
+from afoot.core.notices import format_number
 
 StyledText = tuple[str, str]  # a text and its style
 StyledLine = list[StyledText]
-# Shape and style of each displayed state; the key is the word that is shown.
-STATE_STYLES = {
-    "queued": ("○", "dim"),
-    "starting": ("◔", "dim"),
-    "running": ("▶", "live"),
-    "waiting": ("◆", "warn"),
-    "stalled": ("◌", "warn"),
-    "cancelling": ("◐", "warn"),
-    "ok": ("✓", "good"),
-    "failed": ("✗", "bad"),
-    "refused": ("⊘", "warn"),
-    "cancelled": ("■", "warn"),
-    "timed out": ("◷", "bad"),
-    "lost": ("?", "bad"),
-    "uncertain": ("?", "bad"),
-}
-# By the least width of the screen: the columns that are shown, and their widths.
-# The rest of a line is the message.
+# By the least width of the screen: the columns that are shown, and their widths. The rest of a line is the
+# message, which stands last: a terminal may draw a tool's characters wider than is known here.
 _COLUMN_SETS: tuple[tuple[int, dict[str, int]], ...] = (
-    (136, {"state": 12, "tool": 26, "call": 8, "bar": 20, "far": 11, "time": 8, "eta": 20, "pace": 8,
-           "by": 12}),
-    (104, {"state": 12, "tool": 20, "call": 8, "bar": 12, "far": 10, "time": 7, "eta": 20}),
-    (76, {"state": 12, "tool": 14, "call": 8, "bar": 8, "far": 8, "time": 6}),
-    (60, {"state": 12, "tool": 14, "bar": 8, "far": 8, "time": 6}),
-    (38, {"state": 12, "tool": 10, "far": 8, "time": 5}),
-    (0, {"state": 1, "tool": 10, "far": 8}),
+    (160, {"state": 14, "tool": 30, "progress": 22, "left": 8, "silent": 16, "elapsed": 18, "call": 8,
+           "caller": 14}),
+    (116, {"state": 14, "tool": 18, "progress": 14, "left": 6, "silent": 15, "elapsed": 13, "call": 8}),
+    (96, {"state": 1, "tool": 18, "progress": 14, "left": 6, "silent": 7, "elapsed": 7, "call": 8}),
+    (76, {"state": 1, "tool": 14, "progress": 12, "silent": 7, "elapsed": 7, "call": 8}),
+    (56, {"state": 1, "tool": 12, "progress": 5, "silent": 7, "elapsed": 7}),
 )  # fmt: skip
-_COLUMN_TITLES = {
-    "state": "STATE", "tool": "TOOL", "call": "CALL", "bar": "", "far": "DONE", "time": "TIME", "eta": "LEFT",
-    "pace": "PACE", "by": "CALLER", "said": "SAYS",
-}  # fmt: skip
+_PERCENT_WIDTH = 5  # at the end of the progress; a bar stands before it where there is room
+_RIGHT_ALIGNED = ("left", "silent", "elapsed")
+# A narrow row has two lines: the state, the tool, per cent and the id; then both clocks and the message.
+_NARROW_FIGURES = {"silent": 7, "elapsed": 7}
+_INDENT = 2  # of the second line, and of each level of a tree
+_RING = "○◔◑◕●"  # the silence that is left, from none to all
+_PAUSE = "‖"
 PULSE_HZ = 5
-MAX_CHILDREN = 5  # child calls shown below one call
-MAX_NUMBERED = 9  # open questions that a digit key can choose
+_QUIET = ("queued", "cancelling", "done", "cancelled")  # states whose rows are drawn in softer ink
 
 
 class Columns(Struct, frozen=True):
-    """The columns of a table that fit a width."""
+    """The columns of a table that fit a width; `is_narrow`: a row has two lines."""
 
     width: int
     widths: dict[str, int]
     message_width: int  # the rest of the line
-
-    def shows(self, column: str) -> bool:
-        """Whether this column is shown."""
-        return column in self.widths
+    is_narrow: bool = False
 
 
-def title_line(live_state: LiveState, url: str, problem: str, width: int) -> StyledLine:
-    """The first line of the dashboard: the gateway, and its problem or the number of calls by state."""
-    counts = live_state.count_by_state()
-    words = [
-        f"{counts[one]} {one}" for one in ("running", "waiting", "queued", "cancelling") if one in counts
-    ]
-    summary = ", ".join(words) or ("nothing runs" if live_state.now else "looking")
-    line = [("afoot ", "bold"), (truncate(url, 40), ""), ("  ", "")]
-    if problem:
-        line.append((f"! {clean(problem)}", "bad"))
-    elif live_state.degraded:
-        line.append((f"! history: {clean(live_state.degraded)}", "bad"))
-    else:
-        line.append((summary, ""))
-    keys = "?: keys"
-    used = sum(display_width(text) for text, _ in line)
-    gap = width - used - len(keys)
-    return [*line, (" " * gap + keys, "dim")] if gap > 1 else line
+class ShownCall(Struct, frozen=True):
+    """A call as its row shows it at an instant."""
 
+    node: CallNode
+    at: float
+    state: str
+    clocks: ClockReading
+    depth: int = 0
+    key: str = ""  # that answers its question
 
-def call_table(live_state: LiveState, width: int, most: int, skip: int = 0) -> list[StyledLine]:
-    """Draw calls as at most `most` lines, from row `skip` on; the last line counts those that do not fit."""
-    if most <= 0:
-        return []
-    columns = choose_columns(width)
-    lines = [header_line(columns)] if most > 3 else []
-    room = most - len(lines)
-    rows = list(islice(_rows(live_state, columns), skip, skip + room + 1))
-    is_whole = not skip and len(rows) <= room
-    rows = rows if is_whole else rows[: room - 1]
-    lines += [line for line, _ in rows]
-    hidden = len(live_state.calls) + len(live_state.ended) - sum(count for _, count in rows)
-    if not is_whole and hidden > 0:
-        lines.append(
-            [(truncate(f"… {hidden} more that do not fit; the arrows move the table", width), "dim")]
-        )
-    return lines
-
-
-def _rows(live_state: LiveState, columns: Columns) -> Iterator[tuple[StyledLine, int]]:
-    """All rows, each with the number of calls it stands for; rows that nobody takes are not rendered."""
-    for node in (*live_state.roots.values(), *reversed(live_state.ended)):
-        yield from tree_rows(node, live_state.now, columns)
-
-
-def question_lines(live_state: LiveState, width: int, most: int) -> list[StyledLine]:
-    """The open questions for a person, each with the digit key that chooses it."""
-    asked = list(live_state.open_questions.values())
-    if not asked or most < 2:
-        return []
-    lines: list[StyledLine] = [
-        [("waits for you", "warn"), ("  (its number answers it)" if width > 45 else "", "dim")]
-    ]
-    shown = min(MAX_NUMBERED, most - 1, len(asked))
-    shown -= shown < len(asked) and most - 1 == shown
-    for number, (node, question) in enumerate(asked[:shown], 1):
-        since = format_clock(live_state.now - node.call.asked_at.get(question.id, live_state.now))
-        who = f"{number} {since} {short_id(node.call.id)} "
-        text = question.message or question.kind
-        lines.append([(who, "bold"), (truncate(text, width - len(who)), "")])
-    if shown < len(asked):
-        lines.append([(f"… {len(asked) - shown} more", "dim")])
-    return lines
-
-
-def tree_rows(
-    node: CallNode, now: float, columns: Columns, depth: int = 0
-) -> Iterator[tuple[StyledLine, int]]:
-    """The rows of a call and of its children; many children are collapsed into one row.
-
-    Each row comes with the number of calls it stands for.
-    """
-    yield call_row(node, now, columns, depth), int(depth == 0 or node.call.end is None)
-    shown = list(islice(shown_children(node), MAX_CHILDREN))
-    for one in shown:
-        yield from tree_rows(one, now, columns, depth + 1)
-    more = node.child_count - len(shown)
-    if more > 0 and node.call.end is None:
-        lead = " " * (columns.widths["state"] + 1 + 2 * min(depth, 4))
-        failed = f", {node.failed_count} failed" if node.failed_count else ""
-        yield [(f"{lead}… {more} more{failed}", "dim")], max(0, len(node.live_children) - len(shown))
+    @property
+    def style(self) -> str:
+        """The style of its figures."""
+        return "dim" if self.state in _QUIET else ""
 
 
 def choose_columns(width: int) -> Columns:
     """The columns that fit a width; a row is never wider than this."""
-    widths = next(found for least, found in _COLUMN_SETS if width >= least)
-    left_over = width - sum(widths.values()) - len(widths)
-    return Columns(width, widths, max(0, left_over))
+    found = next((widths for least, widths in _COLUMN_SETS if width >= least), None)
+    if found is None:
+        figures = _INDENT + sum(_NARROW_FIGURES.values()) + len(_NARROW_FIGURES)
+        return Columns(width, {}, max(0, width - figures), is_narrow=True)
+    return Columns(width, found, max(0, width - sum(found.values()) - len(found)))
 
 
 def header_line(columns: Columns) -> StyledLine:
     """The line with the titles of the columns."""
-    names = [pad(_COLUMN_TITLES[column], width) for column, width in columns.widths.items()]
-    return [
-        (
-            truncate(
-                " ".join([*names, truncate(_COLUMN_TITLES["said"], columns.message_width)]).rstrip(),
-                columns.width,
-            ),
-            "dim",
-        )
+    titles = [
+        _align(name, name.title() if width > 1 else "", width) for name, width in columns.widths.items()
     ]
+    return cut_line([(" ".join([*titles, "Message"]), "dim")], columns.width)
 
 
-def call_row(node: CallNode, now: float, columns: Columns, depth: int = 0) -> StyledLine:
-    """A call as one row; `depth` is its depth in the tree."""
-    call = node.call
-    kind = display_state(call, node.stalled)
-    shape, style = STATE_STYLES.get(kind, ("?", ""))
-    texts = {
-        "tool": _tool_text(call, columns.widths["tool"], depth),
-        "call": short_id(call.id),
-        "far": _progress_text(call),
-        "time": _elapsed_text(call, now),
-        "eta": describe_eta(node.eta, now - node.estimated_at),
-        "pace": format_rate(node.rate),
-        "by": call.opened.caller,
-    }
-    line: StyledLine = []
-    for column, width in columns.widths.items():
-        if column == "state":
-            line.append((pad(f"{shape} {kind}" if width > 1 else shape, width), style))
-        elif column == "bar":
-            line += progress_bar(call, now, width)
-        else:
-            line.append((pad(texts[column], width), "bold" if column == "tool" else ""))
-        line.append((" ", ""))
-    said = (
-        status_text(call)
-        if columns.shows("eta") or call.end is not None
-        else _join_texts(texts["eta"], status_text(call))
-    )
-    line.append((truncate(said, columns.message_width), "dim" if call.end is not None else ""))
-    return cut_line(line, columns.width)
+def call_rows(node: CallNode, at: float, columns: Columns, depth: int = 0, key: str = "") -> list[StyledLine]:
+    """A call as a row of one line, or of two on a narrow screen.
+
+    `depth`: its depth in the tree. `key`: the key that answers its question.
+    """
+    shown = _shown_call(node, at, depth, key)
+    if columns.is_narrow:
+        tool_width = max(4, columns.width - 17)  # beside the state, per cent, the id, and the spaces between
+        above = {"state": 1, "tool": tool_width, "progress": _PERCENT_WIDTH, "call": 8}
+        lines = [_cells(shown, above), [(" " * _INDENT, ""), *_cells(shown, _NARROW_FIGURES)]]
+    else:
+        lines = [_cells(shown, columns.widths)]
+    has_word = columns.widths.get("progress", 0) > _PERCENT_WIDTH
+    lines[-1] += _message(shown, columns.message_width, has_word=has_word, has_left="left" in columns.widths)
+    return [cut_line(line, columns.width) for line in lines]
 
 
-def single_call_line(node: CallNode, now: float, width: int) -> StyledLine:
-    """The line of a call that is followed alone: the full state word and a longer bar."""
-    call = node.call
-    kind = display_state(call, node.stalled)
-    shape, style = STATE_STYLES[kind]
-    word = waiting_text(call) if kind == "waiting" else kind
-    since = format_clock(now - call.opened.at)
+def single_call_line(node: CallNode, at: float, width: int) -> StyledLine:
+    """The line of a call that is followed alone: the word of its state, and a longer bar."""
+    shown = _shown_call(node, at)
+    look = STATES[shown.state]
+    word = waiting_text(node.call) if shown.state == "waiting" else look.word
+    figures = join_words(_percent(node.call), _elapsed(shown), sign=" ")
     line: StyledLine = [
-        (f"{shape} {word} ", style),
-        (short_tool_name(call.opened.tool, max(8, width // 5)), "bold"),
+        (f"{look.shape} {word} ", look.style),
+        (short_tool_name(node.call.opened.tool, max(8, width // 5)), "bold"),
         (" ", ""),
-    ]
-    line += [
-        *progress_bar(call, now, min(24, max(4, width // 4))),
-        (f" {_join_texts(_progress_text(call), since, sign=' ')} ", ""),
+        *_progress_bar(shown, min(24, max(4, width // 4))),
+        (f" {figures} ", ""),
     ]
     left_over = width - sum(display_width(text) for text, _ in line)
-    said = "" if kind == "waiting" else status_text(call)
-    line.append(
-        (truncate(_join_texts(describe_eta(node.eta, now - node.estimated_at), said), max(0, left_over)), "")
-    )
+    if shown.state != "waiting":
+        line += _message(shown, max(0, left_over), has_word=True)
     return cut_line(line, width)
 
 
@@ -246,77 +147,147 @@ def cut_line(line: StyledLine, width: int) -> StyledLine:
     return found
 
 
-def display_state(call: Call, stalled: bool = False) -> str:
-    """The displayed state of a call, a key of STATE_STYLES."""
-    if call.end is not None:
-        return call.end.outcome.replace("_", " ")
-    if call.state is State.CANCELLING:
-        return "cancelling"
-    if call.open:
-        return "waiting"
-    if call.state is State.QUEUED:
-        return "queued" if call.admitted is None else "starting"
-    return "stalled" if stalled else call.state.value
+def _shown_call(node: CallNode, at: float, depth: int = 0, key: str = "") -> ShownCall:
+    return ShownCall(node, at, state_of(node, at), read_clocks(node.call, node.heard, at), depth, key)
 
 
-def status_text(call: Call) -> str:
-    """The text about a call beside its numbers: failure, cancel reason, question, or last message."""
-    if call.end is not None and call.end.failure is not None:
-        return failure_text(call.end)
-    if call.cancel is not None:
-        return call.cancel.reason
-    if call.open:
-        return waiting_text(call)
-    if call.state is State.QUEUED and call.admitted is not None:
-        return call.admitted.what
-    if call.hindered is not None:
-        return call.hindered.by
-    return (call.latest.message if call.latest is not None else None) or ""
+def _cells(shown: ShownCall, widths: Mapping[str, int]) -> StyledLine:
+    """The cells of a line, each exactly as wide as its column, and a space behind each."""
+    return [part for column, width in widths.items() for part in (*_cell(column, width, shown), (" ", ""))]
 
 
-def waiting_text(call: Call) -> str:
-    """The text of a call that waits for somebody."""
-    kinds = {one.kind for one in call.open.values()}
-    if "approval" in kinds:
-        return "waiting for approval"
-    return "waiting for a call below" if kinds == {"below"} else "waiting for an answer"
+def _cell(column: str, width: int, shown: ShownCall) -> StyledLine:
+    text, style = "", shown.style
+    match column:
+        case "state":
+            look = STATES[shown.state]
+            text, style = (f"{look.shape} {look.word}" if width > 1 else look.shape), look.style
+        case "tool":
+            return _tool_cell(shown, width)
+        case "progress":
+            return _progress_cell(shown, width)
+        case "left":
+            text = time_left(shown.node, shown.state)
+        case "silent":
+            text, style = _silent(shown, width)
+        case "elapsed":
+            text = _elapsed(shown)
+            if shown.clocks.frozen not in ("queued", "ended"):
+                text = _with_limit(text, shown.clocks.ceiling_s, width)
+            style = "bad" if shown.clocks.is_ceiling_last else style
+        case "call":
+            text, style = short_id(shown.node.call.id), "dim"
+        case _:
+            text, style = shown.node.call.opened.caller, "dim"
+    return [(_align(column, text, width), style)]
 
 
-def progress_bar(call: Call, now: float, width: int) -> StyledLine:
+def _align(column: str, text: str, width: int) -> str:
+    if column not in _RIGHT_ALIGNED:
+        return pad(text, width)
+    text = truncate(text, width)
+    return " " * (width - display_width(text)) + text
+
+
+def _tool_cell(shown: ShownCall, width: int) -> StyledLine:
+    """The name, indented below its parent; with its server, or the call above it, where there is room."""
+    deepest = max(0, width - 10) // 2  # at least 10 columns stay for the name
+    lead = "" if not shown.depth else "  " * min(shown.depth - 1, deepest) + "└ "
+    name = short_tool_name(shown.node.call.opened.tool, max(4, width - len(lead)))
+    room = width - len(lead) - display_width(name)
+    above = shown.node.above
+    place = ""
+    if not shown.depth and above is not None and room > 6:
+        place = f" in {clean(above.call.opened.tool)}"
+    elif not shown.depth and above is None and len(shown.node.call.opened.server) < room:
+        place = f" {clean(shown.node.call.opened.server)}"
+    return [(lead, "dim"), (name, shown.style or "bold"), (pad(place, room), "dim")]
+
+
+def _progress_cell(shown: ShownCall, width: int) -> StyledLine:
+    """A bar and per cent; the key that answers a call that waits, and the word of one that is queued."""
+    has_bar = width > _PERCENT_WIDTH
+    if shown.state == "waiting" and shown.key:
+        return [(pad(f"key {shown.key}" if has_bar else f"[{shown.key}]", width), "bold")]
+    if shown.state == "waiting":
+        return [(pad("asks you" if has_bar else "asks", width), "warn")]
+    if shown.state == "queued":
+        return [(pad(STATES[shown.state].word if has_bar else "", width), "dim")]
+    bar = [*_progress_bar(shown, width - _PERCENT_WIDTH - 1), (" ", "")] if has_bar else []
+    text = truncate(_percent(shown.node.call), _PERCENT_WIDTH)
+    return [*bar, (" " * (_PERCENT_WIDTH - display_width(text)) + text, shown.style)]
+
+
+def _progress_bar(shown: ShownCall, width: int) -> StyledLine:
     """A progress bar; without a known total, a moving pulse while the call runs."""
-    latest = call.latest
-    share = None
-    if latest is not None and latest.progress is not None and latest.total is not None and latest.total > 0:
-        share = min(1.0, max(0.0, latest.progress / latest.total))
-    style = "live" if call.end is None else STATE_STYLES.get(display_state(call), ("", "dim"))[1]
+    call, look = shown.node.call, STATES[shown.state]
+    share = 1.0 if shown.state == "done" else progress_share(call.latest)
     if share is not None:
         done = round(share * width)
-        return [("━" * done, style), ("─" * (width - done), "dim")]
-    if call.end is not None or call.state is not State.RUNNING or call.open:
+        return [(look.bar * done, look.style), ("─" * (width - done), "dim")]
+    if shown.state not in ("running", "retrying") or call.open:
         return [("─" * width, "dim")]
     size = max(1, width // 4)
-    place = int(now * PULSE_HZ) % width
+    place = int(shown.at * PULSE_HZ) % width
     lit = {(place + step) % width for step in range(size)}
-    return [("".join("━" if one in lit else "─" for one in range(width)), "live")]
+    return [("".join("━" if one in lit else "─" for one in range(width)), look.style)]
 
 
-def _elapsed_text(call: Call, now: float) -> str:
-    """The duration so far; a call that took less than a minute shows tenths of seconds."""
-    if call.end is None or call.end.at - call.opened.at >= 60:
-        return format_clock((now if call.end is None else call.end.at) - call.opened.at)
-    return f"{call.end.at - call.opened.at:.1f} s"
+def _message(shown: ShownCall, width: int, *, has_word: bool = False, has_left: bool = False) -> StyledLine:
+    """Tags and a warning first, then the last message.
+
+    `has_word`: the word of the state stands elsewhere. `has_left`: the time left has a column of its own.
+    """
+    node, state = shown.node, shown.state
+    warned = warning(node, state, shown.clocks)
+    parts: list[StyledText] = [(tag, "dim") for tag in tags(node)]
+    parts.append((warned, "bold" if warned.startswith("held up") else "bad"))
+    word = STATES[state].word if state in ("queued", "cancelling") and not has_word else ""
+    left = "" if has_left or warned else time_left(node, state)
+    words = join_words(word, left and f"{left} left", truncate(last_words(node, state, shown.at), width))
+    parts.append((words, "bad" if state == "failed" else shown.style))
+    line: StyledLine = []
+    for text, style in parts:
+        if text:
+            line += [("  " if line else "", ""), (text, style)]
+    return cut_line([(truncate(text, width), style) for text, style in line], width)
 
 
-def _progress_text(call: Call) -> str:
-    latest = call.latest
-    return "" if latest is None else format_progress(latest.progress, latest.total, latest.source)
+def _percent(call: Call) -> str:
+    """Per cent, or how many without a total; a call that ended well is whole."""
+    if call.end is not None and call.end.outcome == "ok":
+        return format_percent(1.0)
+    share = progress_share(call.latest)
+    if share is not None:
+        return format_percent(share)
+    number = None if call.latest is None else call.latest.progress
+    return "" if number is None else format_number(number)
 
 
-def _tool_text(call: Call, width: int, depth: int) -> str:
-    deepest = max(0, width - 10) // 2  # at least 10 columns stay for the name
-    lead = "" if not depth else "  " * min(depth - 1, deepest) + "└ "
-    return lead + short_tool_name(call.opened.tool, max(4, width - len(lead)))
+def _silent(shown: ShownCall, width: int) -> StyledText:
+    """The silence so far, behind a ring that empties; the time left to answer while a person is asked."""
+    clocks = shown.clocks
+    if clocks.frozen == "asked":
+        return f"{_PAUSE} {format_left(clocks.answer_left_s or 0.0)}", "warn"
+    if clocks.frozen:
+        return (_PAUSE if clocks.frozen == "below" else ""), "warn"
+    text = format_span(clocks.silent_s)
+    if clocks.idle_s is not None:
+        ring = _RING[min(len(_RING) - 1, int(clocks.silence_left * (len(_RING) - 1) + 0.5))]
+        text = _with_limit(f"{ring} {text}", clocks.idle_s, width)
+    return text, "bad" if clocks.is_silence_last else shown.style
 
 
-def _join_texts(*parts: str, sign: str = "; ") -> str:
-    return sign.join(part for part in parts if part)
+def _elapsed(shown: ShownCall) -> str:
+    """The time on the clock; the age of a call in the queue, and the duration of one that ended."""
+    call = shown.node.call
+    if call.end is not None:
+        return format_span(call.end.at - call.opened.at)
+    is_new = shown.clocks.frozen == "queued" and not shown.clocks.used_s
+    return format_span(shown.at - call.opened.at if is_new else shown.clocks.used_s)
+
+
+def _with_limit(text: str, limit_s: float, width: int) -> str:
+    """A figure with its limit, where both fit."""
+    whole = f"{text} of {format_left(limit_s)}"
+    return whole if display_width(whole) <= width else text

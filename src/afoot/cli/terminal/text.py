@@ -8,7 +8,8 @@ import json
 import re
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Any
 
 from msgspec import Raw
@@ -34,13 +35,18 @@ from afoot.core.facts import (
     Started,
 )
 from afoot.core.notices import SHORT_ID_CHARS, format_number, format_share
+from afoot.observe.eta import Eta
 
-_RATE_UNITS = (("s", 1), ("min", 60), ("h", 3600))
 _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 # Letters and marks that are drawn as nothing: fillers, variation selectors, tags.
 _FILLERS = {0x115F, 0x1160, 0x3164, 0xFFA0, 0x034F, 0x2800, *range(0x180B, 0x1810), *range(0xE0100, 0xE01F0)}
 _JOINER = "\u200d"
 _HEX_UNIT = re.compile("(....)")
+# What views draw with, for terminals that have only ASCII; shapes of states are in `call_words`.
+_ASCII_DRAWINGS = {
+    "━": "=", "╍": "%", "┅": ":", "─": "-", "└": "`", "│": "|", "…": "~", "·": "-", "‖": "=",
+    "▸": "*", "●": "O", "◕": "C", "◑": "c", "◔": "(", "○": ".", "⟨": "<", "⟩": ">",
+}  # fmt: skip
 
 
 class _MarkTable(dict[int, str | int]):
@@ -107,6 +113,14 @@ def wrap(text: str, width: int) -> Iterator[str]:
     yield line
 
 
+def to_ascii(text: str, shapes: Mapping[str, str]) -> str:
+    """A clean text in ASCII, in as many columns; `shapes` maps further characters to ASCII."""
+    if text.isascii():
+        return text
+    known = {**_ASCII_DRAWINGS, **shapes}
+    return "".join(char if char.isascii() else known.get(char, "?" * _char_width(char)) for char in text)
+
+
 def escape_json(text: str) -> str:
     """The same JSON with escapes for all invisible characters and all that steer a terminal."""
     if text.isascii() and text.isprintable():
@@ -150,18 +164,40 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02} h"
 
 
-def format_clock(seconds: float) -> str:
-    """A running clock: 0:07, 12:40, 1:02:03."""
+def format_elapsed(seconds: float) -> str:
+    """An elapsed time: 0:07, 12:40, 1:02:03."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-def format_rate(rate: float | None) -> str:
-    """A rate: 3.1/s, 12/min, 5/h; empty if it is unknown."""
-    if not rate or rate < 0:
-        return ""
-    name, size = next((unit for unit in _RATE_UNITS if rate * unit[1] >= 1), _RATE_UNITS[-1])
-    return f"{rate * size:.3g}/{name}"
+def format_span(seconds: float) -> str:
+    """A span of time in a column: 8.4 s below ten seconds, then 0:42, 12:05, 1:02:03."""
+    return f"{max(0.0, seconds):.1f} s" if seconds < 9.95 else format_elapsed(max(10.0, seconds))
+
+
+def format_left(seconds: float) -> str:
+    """A time that is left, or a limit: 5.6 s below ten seconds, then whole ones, rounded up.
+
+    A time that was used is rounded down, so the two add up to the limit.
+    """
+    return format_span(seconds) if seconds < 9.95 else format_elapsed(ceil(seconds))
+
+
+def format_estimate(eta: Eta | None) -> str:
+    """The time left, as one number: ~1:24; empty if it is unknown."""
+    return "" if eta is None else f"~{format_elapsed(max(1, int(eta.left_s + 0.5)))}"
+
+
+def format_percent(share: float) -> str:
+    """A part of the whole as per cent: 60 %; all of it only at the end."""
+    return f"{int(share * 100 + 1e-9)} %"
+
+
+def progress_share(reading: Reading | None) -> float | None:
+    """The part that is done, from 0 to 1; None if that is unknown."""
+    if reading is None or reading.progress is None or not reading.total or reading.total < 0:
+        return None
+    return min(1.0, max(0.0, reading.progress / reading.total))
 
 
 def format_time(instant: float) -> str:

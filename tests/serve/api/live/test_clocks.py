@@ -5,19 +5,11 @@ from pathlib import Path
 import pytest
 from msgspec import Struct, json, to_builtins
 
+from afoot.cli.terminal.clocks import ClockReading
 from afoot.core.call import State, fold, note_number
 from afoot.core.facts import Fact, Reading
 from afoot.core.rules import Tick, decide, next_deadline
 from afoot.serve.api.live.clocks import clock_view
-
-
-class ClockReading(Struct, forbid_unknown_fields=True):
-    """How the clocks stand at an instant; the page works it out from the view."""
-
-    silent_s: float
-    used_s: float
-    frozen: str
-    answer_left_s: float | None
 
 
 class Firing(Struct, forbid_unknown_fields=True):
@@ -34,7 +26,7 @@ class Vector(Struct, forbid_unknown_fields=True):
     facts: list[Fact]
     clocks: dict[str, float | list[str] | None]
     at: float
-    reading: ClockReading
+    reading: ClockReading  # as the console and the terminal work it out
     heard: float = 0.0
     readings: int = 0
     fires: Firing | None = None
