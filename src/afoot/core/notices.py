@@ -3,10 +3,13 @@
 `format_number` and `format_size` write numbers as people do.
 """
 
+import re
+
+from msgspec import MsgspecError, Raw, Struct, json
 from msgspec.structs import replace
 
 from afoot.core.call import Call, State
-from afoot.core.facts import ChildSummary, Fact, Finished, Opened, Question, Reading, Started
+from afoot.core.facts import ChildSummary, Fact, Finished, Opened, Question, Reading, Result, Started
 
 STALL_S = 10.0  # a call that advances no more is stalled after this, and after STALL_GAPS usual gaps
 STALL_GAPS = 4
@@ -19,8 +22,45 @@ _STAGES: dict[type[Fact], tuple[tuple[int, str], ...]] = {
 _STAGES_TOTAL = 100.0
 FORM_KINDS = ("approval", "form", "url")  # of questions to a person
 SHORT_ID_CHARS = 8  # of a call's id, its last ones: enough for a person to name it
+MAX_RESULT_BYTES = 2000  # of a result that is read for its first line
+MAX_LINE_CHARS = 120
+_IS_DATA = re.compile(r'[{["]|(-?[0-9.]+(e[+-]?[0-9]+)?|true|false|null)$', re.IGNORECASE)  # a value of JSON
 _POWERS = 1e21  # from here on with powers of ten, as browsers do
 _SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
+
+
+class _Block(Struct):
+    """A content block, as far as it can have words."""
+
+    type: str = ""
+    text: str = ""
+
+
+_blocks = json.Decoder(list[_Block])
+
+
+def last_words(call: Call) -> str | None:
+    """The words by which a call is listed: why it failed, else its result in a line, else its last words."""
+    if call.end is not None and call.end.failure is not None:
+        return call.end.failure.message
+    line = "" if call.end is None or call.end.result is None else result_line(call.end.result)
+    return line or (None if call.latest is None else call.latest.message)
+
+
+def result_line(result: Result) -> str:
+    """The first line of a short result that is written for people; empty if it is data."""
+    if not 2 < len(result.content) <= MAX_RESULT_BYTES or result.is_error:
+        return ""
+    text = next((one.text for one in _read_blocks(result.content) if one.type == "text"), "")
+    line = text.strip().partition("\n")[0].strip()
+    return "" if _IS_DATA.match(line) or len(line) > MAX_LINE_CHARS else line
+
+
+def _read_blocks(content: Raw) -> list[_Block]:
+    try:
+        return _blocks.decode(content)
+    except MsgspecError:
+        return []  # the content of another server may be of any form
 
 
 def summarize_child(call: Call, above: str) -> ChildSummary:

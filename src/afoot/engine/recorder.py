@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from afoot.core.call import is_advance
 from afoot.core.fact_size import fact_bytes, without_content
 from afoot.core.facts import Entry, Finished, Reading, Released, Reported, Sample
+from afoot.core.notices import last_words
 from afoot.core.ports import Batch, CallRow, Journal
 from afoot.engine.live_call import LiveCall
 from afoot.errors import StoreError
@@ -79,7 +80,7 @@ class Recorder:
                 end.outcome, end.at,
                 latest.progress and float(latest.progress),  # a whole number may be too large for a store
                 latest.total and float(latest.total),
-                latest.message if end.failure is None else end.failure.message,  # why, if not well
+                last_words(call),
                 call.started,
                 call.approved if call.questions or call.redefined else opened.approval.replace("ask", "none"),
                 opened.parent or "", opened.key,

@@ -301,6 +301,7 @@ type Call = Omit<CallView, "children" | "failure" | "clocks"> & {
   starting?: string; // the server that must start first
   cancel?: { by: string; reason: string } | null;
   failure?: { message: string } | null;
+  result_line?: string; // once it has ended well
 };
 
 /** A call in the store. Signal `call` fires for facts, `reading` for readings, too; both hold the same object. */

@@ -5,6 +5,7 @@ import test from "node:test";
 import { applyNews, approvalOf, beginCall, callFromView, evolve } from "../../../src/afoot/web/lib/fold.js";
 
 const vectors = JSON.parse(readFileSync(new URL("../../vectors/fold.json", import.meta.url), "utf8"));
+const lines = JSON.parse(readFileSync(new URL("../../vectors/result_line.json", import.meta.url), "utf8"));
 const OPENED = { type: "opened", at: 1, tool: "export", server: "tools", caller: "local", arguments: {} };
 
 function fold(id, [first, ...rest]) {
@@ -21,6 +22,13 @@ function summary({ id, state, outcome, attempt, seq, latest, open }) {
 
 for (const vector of vectors) {
   test(vector.name, () => assert.deepEqual(summary(fold(vector.call, vector.facts)), vector.summary));
+}
+
+for (const { name, result, line } of lines) {
+  test(`V6: a call that ended well is listed by its result in a line: ${name}`, () => {
+    const call = fold("c1", [OPENED, { type: "finished", at: 2, outcome: "ok", result }]);
+    assert.equal(call.result_line, line);
+  });
 }
 
 test("a call begins with opened, and is opened once", () => {

@@ -22,7 +22,7 @@ from afoot.core.facts import (
     Sample,
 )
 from afoot.core.names import full_name
-from afoot.core.notices import is_stalled, waiting_on
+from afoot.core.notices import is_stalled, last_words, waiting_on
 from afoot.core.ports import CallRow
 from afoot.core.redaction import redacted_pointers
 from afoot.core.trace import trace_id
@@ -209,7 +209,7 @@ def call_view(call: Call, now: float, heard: float = 0.0) -> CallView:
         end.outcome if end else None,
         latest.progress if latest else None,
         latest.total if latest else None,
-        end.failure.message if end and end.failure else latest.message if latest else None,
+        last_words(call),
         opened.at, call.started, end.at if end else None,
         round(max(0.0, (end.at if end else now) - opened.at), 3),
         waiting_on(call), [question_view(call, one) for one in call.open.values() if one.kind != "below"],

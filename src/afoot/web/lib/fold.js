@@ -1,6 +1,9 @@
 // evolve: folds the facts of a call into its state, as the gateway does, on the same test vectors. Pure.
 
 const APPROVAL_KEY = "afoot_approval"; // the key of the question whether a call may start
+const MAX_RESULT_BYTES = 2000; // of a result that is read for its first line
+const MAX_LINE_CHARS = 120;
+const IS_DATA = /^(?:[{["]|(?:-?[0-9.]+(?:e[+-]?[0-9]+)?|true|false|null)$)/i; // a value of JSON
 const NOT_RUNNING = { stalled: false, hindered: null, eta: null, rate: null };
 const DEFAULT_LIMITS = { idle_s: 30, ceiling_s: 300, answer_s: 600, patient: false }; // a fact leaves out the defaults
 
@@ -123,6 +126,15 @@ function hear(clocks, at) {
   clocks.heard = Math.max(clocks.heard ?? 0, at);
 }
 
+/** The first line of a short result that is written for people, as `core/notices.py` has it; empty if it is data. @param {Json} result */
+function resultLine(result) {
+  const blocks = Array.isArray(result?.content) && !result.is_error ? result.content : [];
+  if (new TextEncoder().encode(JSON.stringify(blocks)).length > MAX_RESULT_BYTES) return "";
+  const text = blocks.find((/** @type {Json} */ one) => one?.type === "text")?.text;
+  const line = typeof text === "string" ? (text.trim().split("\n")[0] ?? "").trim() : "";
+  return IS_DATA.test(line) || [...line].length > MAX_LINE_CHARS ? "" : line;
+}
+
 /** @type {Record<string, (call: Call, fact: Fact) => void>} */
 const APPLY = {
   opened(call) {
@@ -167,7 +179,8 @@ const APPLY = {
     call.clocks.since = call.state === "running" ? at : null;
   },
   cancel_requested: (call, { by, reason }) => void Object.assign(call, { state: "cancelling", cancel: { by, reason } }),
-  finished(call, { at, outcome, failure = null }) {
+  finished(call, { at, outcome, failure = null, result }) {
+    if (outcome === "ok") call.result_line = resultLine(result);
     Object.assign(call, { ...NOT_RUNNING, state: "finished", outcome, failure, finished: at, detached: false });
     stopClocks(call.clocks, at);
     call.open.clear();

@@ -50,10 +50,11 @@ export function formatProgress({ latest }) {
 }
 
 /** The most important message about a call now. @param {Call} call */
-export function statusMessage({ state, open, failure, hindered, starting, cancel, latest }) {
+export function statusMessage({ state, open, failure, hindered, starting, cancel, latest, result_line }) {
   const question = open.values().next().value;
   if (question) return question.message || "waits for an answer";
   if (failure) return failure.message;
+  if (result_line) return result_line;
   if (state === "queued" && starting) return starting;
   if (state === "cancelling" && cancel?.reason) return cancel.reason;
   return state === "running" && hindered ? joinNonEmpty(hindered.by, hindered.hint) : latest?.message;

@@ -21,7 +21,7 @@ import { stateIcon } from "../components/state_icon.js";
 import { waterfall } from "../components/call/waterfall.js";
 import { formatMinute, stateInWords } from "../lib/call/facts_in_words.js";
 import { each, h } from "../lib/dom.js";
-import { joinNonEmpty, plural, safeText } from "../lib/format.js";
+import { joinNonEmpty, plural, safeText, statusMessage } from "../lib/format.js";
 import { errorMessage, resource } from "../lib/resource.js";
 import { registerKeys, keyHint } from "../lib/keys.js";
 import { questionKey, questionOfCall } from "../lib/call/open_questions.js";
@@ -150,7 +150,7 @@ function pageHead(model, view, runs, panel) {
   const word = () => stateInWords(state() ?? "queued", call()?.outcome ?? null);
   const message = () =>
     call()?.state === "finished" && call()?.outcome === "ok"
-      ? safeText(call()?.latest?.message ?? view().message, 300)
+      ? safeText(statusMessage(/** @type {Call} */ (call())) ?? view().message, 300)
       : "";
   const toggle = (/** @type {string} */ name) => panel.set(panel.peek() === name ? "" : name);
   const opener = (/** @type {string} */ name, /** @type {Props} */ about, /** @type {Child[]} */ ...parts) =>

@@ -170,10 +170,12 @@ class Walk {
   }
 
   /** @param {Call} call @param {string} kind */
-  #fits({ id, tool, server, caller, latest }, kind) {
+  #fits({ id, tool, server, caller, latest, result_line }, kind) {
     const { state, server: wantedServer } = this.filter;
     if ((state && state !== kind) || (wantedServer && wantedServer !== server)) return false;
-    return [tool, server, caller, latest?.message, id].some((text) => text?.toLowerCase().includes(this.wanted));
+    return [tool, server, caller, result_line ?? latest?.message, id].some((text) =>
+      text?.toLowerCase().includes(this.wanted),
+    );
   }
 }
 
