@@ -27,7 +27,7 @@ ENDS = {
     ),
     "hoard": ("failed", "is out of memory: it may use", "internal, out of memory"),
     "vanish": ("uncertain", "its effects may have happened, so it was not run again", "child killed"),
-    "look_and_vanish": ("lost", "was ended by SIGKILL", "may be tried again\nyes"),
+    "look_and_vanish": ("lost", "was ended by SIGKILL", "May be tried again\nyes"),
     "demolish": ("refused", "was not run: the user rejected it", "refused, rejected"),
 }
 
