@@ -174,6 +174,12 @@ async def test_processes_of_multiprocessing_report(method: str) -> None:
         assert call.latest is not None and call.latest.message == "squared elsewhere"
 
 
+async def test_a_process_that_a_tool_forked_ends_by_sigterm() -> None:
+    """G1: it does not keep the handler of the child process, which would let `Pool` wait for it forever."""
+    async with odd() as gateway:
+        assert await said(gateway, "ends_what_it_forked") == str(-signal.SIGTERM)
+
+
 async def test_the_last_of_a_flood_from_below_arrives() -> None:
     """P5: what finds no room waits, the newest of it; long words are cut, not dropped."""
     async with odd() as gateway:

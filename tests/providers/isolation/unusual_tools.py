@@ -189,6 +189,18 @@ def spreads(method: str) -> list[int]:
 
 
 @isolated
+def ends_what_it_forked() -> int | None:
+    """Ends a process that would sleep, as `Pool` does with its own."""
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    process.start()
+    process.terminate()
+    process.join(5)
+    code = process.exitcode
+    process.kill()
+    return code
+
+
+@isolated
 def floods_from_below(n: int) -> None:
     """A program reports as fast as it can."""
     program = f"import afoot\nfor n in range(1, {n} + 1): afoot.report(n, {n}, 'x' * 5000)"

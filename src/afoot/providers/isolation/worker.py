@@ -73,6 +73,7 @@ NO_ISOLATION: Final = IsolationSettings(enabled=False)
 _MAX_TRACE: Final = 64_000  # characters, more than are kept: the gateway cuts again after it removed secrets
 _MAX_DATAGRAM: Final = 256 * 1024  # bytes of a report from another process
 _MAX_DATAGRAMS: Final = 1000  # read at once: more than a socket holds, so that a flood delays nobody else
+_forking = threading.local()  # `mask`: the signals that a thread blocked before it forked
 
 
 def main(address: str, secret: str, child: int, source: ToolSource) -> None:
@@ -286,7 +287,7 @@ def _load_tools(source: ToolSource) -> tuple[Loaded, str]:
         setattr(sys, name, _SilencedStream(stream))
     output_capture.install()
     logging.getLogger("afoot").setLevel(logging.CRITICAL)  # its messages are sent to the call instead
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_after_fork)
     try:
         pool.is_loading = True
         module = _run_as_main(source.file) if source.file else import_module(source.module)
@@ -311,8 +312,24 @@ def _run_as_main(file: str) -> ModuleType:
     return module
 
 
+def _block_signals() -> None:
+    """Let SIGTERM wait while this thread forks: the new process has the handler of this one at first."""
+    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _unblock_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
 def _after_fork() -> None:
-    """Prepare a process that the tool forked: it prints to inherited pipes, and reports to this child."""
+    """Prepare a process that the tool forked: it prints to inherited pipes, and reports to this child.
+
+    It ends by SIGTERM. With the handler of this child it would not, and the signal would arrive here instead,
+    because both have the same file for signals; `multiprocessing.Pool` waits for such an end without a limit.
+    """
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _unblock_signals()
     ctx = current_context.get()
     current_context.set(None)
     if ctx is not None:
