@@ -1,4 +1,4 @@
-"""`Operations` drains gateways and workers of a cluster, and declares dead those that are gone (D6).
+"""`Operations` drains gateways and workers of a cluster, and declares members dead (D6).
 
 An order to drain goes to the member's inbox, and it obeys. A member that is declared dead is not asked: its
 lease ends in Redis, its calls are taken over here at once, and if it lives it hears of that and ends.
@@ -80,7 +80,7 @@ class Operations:
         return fits[0]
 
     async def drain(self, name: str, by: str, *, drains: bool) -> ClusterMemberInfo:
-        """Have a member take no new calls, or take them again, and wait until it says so.
+        """Make a member take no new calls, or take them again, and wait until it has confirmed this.
 
         Raises UnknownName, Conflict, StoreError.
         """
@@ -97,7 +97,7 @@ class Operations:
         return await self._until(member.id, lambda now: now.draining is drains)
 
     async def declare_dead(self, name: str, by: str, *, force: bool) -> tuple[ClusterMemberInfo, int]:
-        """Declare a member dead, and take its calls over; gives it, and how many calls came here.
+        """Declare a member dead, and take over its calls; returns the member and the number of calls.
 
         Raises UnknownName, CallerError, StoreError; Conflict for one that lives.
         """
@@ -120,7 +120,7 @@ class Operations:
         return await self._until(member.id, lambda now: now.left_s <= 0), count
 
     async def _until(self, member: str, done: Callable[[ClusterMemberInfo], bool]) -> ClusterMemberInfo:
-        """The member, once it is seen so, or as it is seen after a while; raises UnknownName, StoreError."""
+        """Wait a while until the member is in a state, and return it; raises UnknownName, StoreError."""
         until = asyncio.get_running_loop().time() + OBEYED_S
         while True:
             self._lease.renew_soon()

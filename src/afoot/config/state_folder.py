@@ -145,7 +145,7 @@ def _announced(folder: Path) -> GatewayAddress | None:
 
 
 def process_birth(pid: int) -> str:
-    """The boot of the system and the time in it when a process started; empty if that cannot be told.
+    """The boot id and the start time of a process, which identify it; empty if they are unknown.
 
     Also empty for a process that has ended, and whose parent has not asked for its end yet (a zombie).
     """

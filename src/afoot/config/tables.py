@@ -316,7 +316,7 @@ def nearest_hint(name: str, known: Iterable[str]) -> str:
 
 
 def access_problem(access: AccessSettings) -> str:
-    """A message that says what is wrong with the table by itself; empty if nothing is."""
+    """The error of the table, without regard to other settings; empty if there is none."""
     if bool(access.tls_cert) != bool(access.tls_key):
         return "access.tls_cert and access.tls_key: one needs the other"
     for name in ("public_url", "issuer", "jwks_url"):
@@ -353,7 +353,7 @@ def requires_token(host: str, access: AccessSettings, mcp_token: str) -> bool:
 
 
 def expand_home(path: str) -> str:
-    """The path with the home folder for a `~`; of a user who does not exist it stays, as in a shell."""
+    """Replace a leading `~` by the home folder; for a user who does not exist, it stays as in a shell."""
     try:
         return os.path.expanduser(path)
     except ValueError:  # a character that no name of a user has

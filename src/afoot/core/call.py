@@ -132,7 +132,7 @@ class Call(Struct, eq=False):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the caller's answer is settled."""
+        """Whether the call has its end, which its caller gets as the answer."""
         return self.state is State.FINISHED
 
     @property
@@ -311,7 +311,7 @@ def note(call: Call, reading: Reading) -> None:
 
 
 def is_advance(before: Reading, now: Reading) -> bool:
-    """Whether a reading says more than one before it; one that repeats it is only a sign of life (C5)."""
+    """Whether a reading differs from the one before; an equal one is only a sign of life (C5)."""
     return now.progress != before.progress or now.total != before.total or now.message != before.message
 
 

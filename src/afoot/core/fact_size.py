@@ -13,7 +13,7 @@ MIN_SHED_BYTES = 4096  # of content that is worth leaving out
 
 
 def fact_bytes(fact: Fact) -> int:
-    """About the bytes that a fact takes in memory."""
+    """The approximate number of bytes that a fact takes in memory."""
     # Asked six times a call: `type` is quicker than `isinstance`, which also looks for subclasses.
     if type(fact) is Opened:
         return FACT_BYTES + len(fact.arguments) + len(fact.more)

@@ -56,7 +56,7 @@ class ServerNames:
         return next((server for prefix, server in self._owners if lowered.startswith(prefix)), None)
 
     def is_reserved(self, name: str, server: str) -> bool:
-        """Whether a name is not for this server: it is the gateway's or another's, or has a slash."""
+        """Whether this server may not use a name: the gateway or another server has it, or it has a slash."""
         return "/" in name or name.lower().startswith(OWN_PREFIX) or self.is_foreign(name, server)
 
     def is_foreign(self, name: str, server: str) -> bool:

@@ -415,7 +415,7 @@ class Batch(Struct):
 
 
 class Journal(Protocol):
-    """A store of facts. `epoch` changes whenever positions start anew."""
+    """A store of facts. `epoch` changes whenever the positions start again from 0."""
 
     @property
     def epoch(self) -> str: ...

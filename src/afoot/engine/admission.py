@@ -183,7 +183,7 @@ def _allow(
 
 
 class Slots:
-    """Counts running calls by tool, by server and by caller, and keeps the line of those that wait."""
+    """Counts running calls by tool, by server and by caller, and keeps the queue of waiting calls."""
 
     def __init__(self, per_server: int = 0) -> None:
         self.per_server = per_server  # for servers without a limit of their own; 0: no limit

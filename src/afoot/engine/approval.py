@@ -55,7 +55,7 @@ log = logging.getLogger("afoot.engine")
 
 
 class EntryStore(Protocol[T]):
-    """A place where entries outlive the gateway. Both methods raise AfootError."""
+    """A store that keeps entries after the end of the gateway. Both methods raise AfootError."""
 
     def read(self) -> list[T] | None:
         """The entries, if somebody has changed them since they were last read or written."""
@@ -65,7 +65,7 @@ class EntryStore(Protocol[T]):
 
 
 class Decision(Struct, frozen=True, forbid_unknown_fields=True):
-    """The decision of a reviewer: run, skip, reject and say what to do instead, or always allow (A2)."""
+    """The decision of a reviewer: run, skip, reject with words for the model, or always allow (A2)."""
 
     decision: Literal["run", "skip", "reject", "always"]
     instead: str = ""

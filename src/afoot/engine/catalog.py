@@ -239,7 +239,7 @@ class Catalog:
 
 
 class EffectiveSettings(Struct, frozen=True):
-    """The settings for a tool: its own, those of its server, those for all, and a hard maximum (C3, A1)."""
+    """The settings that apply to a tool: its own, its server's, the general ones and the maxima (C3, A1)."""
 
     tools: Mapping[str, ToolSettings] = {}  # by name, by server/name, or by a pattern of either
     servers: Mapping[str, Server] = {}
@@ -319,7 +319,7 @@ class Durations:
         self._ran_s: dict[str, deque[float]] = {}  # by server/name
 
     def add(self, tool: str, ran_s: float) -> None:
-        """Add a run that ended well of a tool server/name; the oldest beyond MAX_RUNS is forgotten."""
+        """Add a successful run of the tool server/name; beyond MAX_RUNS, the oldest run is dropped."""
         runs = self._ran_s.get(tool)
         if runs is None:
             runs = self._ran_s[tool] = deque(maxlen=MAX_RUNS)

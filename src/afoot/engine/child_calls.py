@@ -154,7 +154,7 @@ class ChildCalls:
         return children
 
     def rest(self, live: LiveCall, told: dict[str, int]) -> list[ChildSummary]:
-        """All calls below a call that has ended, as far as their last state was not told yet.
+        """All calls below an ended call whose last state was not sent to its caller yet.
 
         One that still runs is told to stop, for the call above it is over.
         """

@@ -994,7 +994,7 @@ class Attempt(Struct, eq=False):
         self.engine.questions.wait_upstream(self.live, message)
 
     def hindered(self, by: str, hint: str) -> None:
-        """Record that something slows the tool, or no more; only a change is a fact."""
+        """Record that something slows the tool, or that it has stopped doing so; only a change is a fact."""
         call = self.live.call
         before = "" if call.hindered is None else call.hindered.by
         if call.state is State.RUNNING and call.attempt == self.attempt and by != before:

@@ -43,7 +43,7 @@ class Wakeup:
             self._future.set_result(None)
 
     async def wait(self) -> None:
-        """Return when it was woken since the last wait."""
+        """Wait until `wake` was called since the last wait."""
         if not self._is_set:
             self._future = self._loop.create_future()
             await self._future

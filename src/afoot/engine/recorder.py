@@ -154,7 +154,7 @@ class Recorder:
         return {entry.call: entry.seq for entry in (*self._slow.entries, *self._ring.entries)}
 
     def keyed(self, caller: str, key: str) -> str | None:
-        """The newest call that ended with this idempotency key, of those whose end only memory has."""
+        """The newest ended call with this idempotency key, among those whose end is not stored yet."""
         for rows in (self._ring.rows, self._slow.rows):
             for row in reversed(rows.values()):
                 if row.key == key and row.caller == caller:

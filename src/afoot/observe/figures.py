@@ -1,4 +1,4 @@
-"""`CallFigures` says what a call adds to which figures, for OpenTelemetry and for `/metrics` alike.
+"""`CallFigures` computes the figures that a call adds, for OpenTelemetry and for `/metrics`.
 
 Tools and servers are told apart for up to MAX_TOOLS tools, and there is a bound for kinds of errors: nobody
 makes series without end.
@@ -62,7 +62,7 @@ ADDED: Final = (DURATION, UPSTREAM, FIRST, GAP, CPU, WAIT, STALLS, REPORTS, REPA
 
 
 class CallFigures:
-    """The figures of one gateway's calls: what ended calls add, and what is there now."""
+    """The figures of one gateway's calls: the values that ended calls add, and the counts of live calls."""
 
     def __init__(self, refused: Mapping[str, int] = MappingProxyType({})) -> None:
         """`refused`: by caller, how many calls were over its quota; those calls have no notes."""
@@ -76,7 +76,7 @@ class CallFigures:
         self._active[self._name(notes)] += 1
 
     def finished(self, notes: CallNotes) -> None:
-        """Count a call down that is over for its caller."""
+        """Note that a call is over for its caller: it is no longer active."""
         self._active[self._name(notes)] -= 1
 
     def ended(self, notes: CallNotes) -> Iterator[Measurement]:

@@ -36,7 +36,7 @@ class Metrics:
         self._figures.opened(notes)
 
     def finished(self, notes: CallNotes) -> None:
-        """Count a call down that is over for its caller."""
+        """Note that a call is over for its caller: it is no longer active."""
         self._figures.finished(notes)
 
     def ended(self, notes: CallNotes) -> None:

@@ -63,7 +63,7 @@ class KeptFigures:
         self._figures.opened(notes)
 
     def finished(self, notes: CallNotes) -> None:
-        """Count a call down that is over for its caller."""
+        """Note that a call is over for its caller: it is no longer active."""
         self._figures.finished(notes)
 
     def ended(self, notes: CallNotes) -> None:
@@ -94,7 +94,7 @@ class KeptFigures:
 
 
 class Buckets:
-    """How many values fell into each bucket, and their sum."""
+    """The number of values in each bucket, and their sum."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BUCKETS) + 1)

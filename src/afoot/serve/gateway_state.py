@@ -157,7 +157,7 @@ class GatewayState(Struct):
             await self.servers.wait_until_opened(FIRST_OPEN_WAIT_S)
 
     async def wait_until_recorded(self) -> None:
-        """Wait until the facts that are still on their way into the history are there.
+        """Wait until all facts so far are stored in the history.
 
         So it is for commands to other gateways of a cluster.
         """
@@ -203,7 +203,7 @@ class GatewayState(Struct):
                     self.engine.answer(one.id, Answer("decline", by="engine"))
 
     def tool(self, name: str) -> Tool | None:
-        """The tool that a name means now, also as server/name; None if there is none, or it cannot be had."""
+        """The tool of a name or of server/name; None if there is none, or if it cannot be offered now."""
         try:
             return self.engine.catalog.get(name)[1]
         except CallerError:

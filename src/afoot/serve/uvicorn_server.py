@@ -164,7 +164,7 @@ class HttpProtocol(HttpToolsProtocol):
     # Bytes
 
     def data_received(self, data: bytes) -> None:
-        """Give bytes to the parser, no more at a time than may be part of one head."""
+        """Give bytes to the parser, in pieces that are no longer than a head may be."""
         while data and not self._is_deaf:
             room = PIECE_BYTES if self._next == _BODY else self._settings.head_bytes - self._head_bytes
             piece = data[:room]

@@ -56,7 +56,7 @@ class Ping(Struct, frozen=True):
 
 
 class PageContextOpened(Struct, frozen=True, omit_defaults=True):
-    """A document has loaded, or is back."""
+    """A document has loaded, or has come back from the cache."""
 
     room: PageContext
     running: list[RunPosition] = []

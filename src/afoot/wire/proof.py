@@ -47,7 +47,7 @@ class Challenge(Struct, frozen=True):
 
 
 def make_challenge(host: str, secret: str, nonce: bytes) -> Challenge:
-    """A challenge; `host` is the Host header of the request, `nonce` so many random bytes as NONCE_BYTES."""
+    """A challenge; `host` is the Host header of the request, `nonce` are NONCE_BYTES random bytes."""
     return Challenge(host, secret_digest(secret.encode()), nonce.hex())
 
 

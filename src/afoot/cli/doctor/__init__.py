@@ -38,7 +38,7 @@ def doctor(
 
 
 def run_checks(config: Path | None) -> Iterator[Finding]:
-    """The findings of all checks, each as soon as it is made."""
+    """Yield the findings of all checks, each as soon as it is known."""
     from afoot.cli.doctor import checks
     from afoot.cli.doctor.cluster import check_cluster
 

@@ -292,7 +292,7 @@ async def check_servers(loaded: "LoadedSettings | None") -> list[Finding]:
 
 
 def check_resources() -> Iterator[Finding]:
-    """The functions that the running gateway could not offer as resources or prompts, and what ours hide."""
+    """Check for functions that could not be offered as resources or prompts, and resources that they hide."""
     for problem in _ask_gateway("/api/resources").get("problems", ()):
         yield warn("resources", problem, "give one of them another URI or name")
 

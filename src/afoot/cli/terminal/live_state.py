@@ -139,7 +139,7 @@ class EndedCall(Struct, frozen=True):
 
 
 class EndedCalls(Struct, frozen=True):
-    """The calls that ended last, also those from before this program began to watch."""
+    """The calls that ended last, including those that ended before this program began to watch."""
 
     calls: list[EndedCall]
 

@@ -66,7 +66,7 @@ export const TO_BROWSER = Object.freeze([
  * @typedef {object} Ping
  */
 /**
- * A document has loaded, or is back.
+ * A document has loaded, or has come back from the cache.
  * @typedef {{ room: PageContext, running?: Array<RunPosition> }} PageContextOpened
  */
 /**

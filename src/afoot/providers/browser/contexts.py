@@ -66,7 +66,7 @@ class ContextRun(Protocol):
 
     @property
     def call_id(self) -> str:
-        """The id of the call that it belongs to."""
+        """The id of the call to which the run belongs."""
         ...
 
     def on_frame(self, frame: RunFrame) -> None:

@@ -207,7 +207,7 @@ class _LoopTask:
 
 
 class CancelToken:
-    """Whether blocking work should stop: its caller said so, or its call is cancelled."""
+    """A token that says whether blocking work should stop: its caller or its call was cancelled."""
 
     __slots__ = ("_ctx", "_is_cancelled")
 
@@ -289,7 +289,7 @@ def collect(generator: Generator[Any, Any, Any], ctx: Context) -> Any:
 
 
 async def collect_async(generator: AsyncGenerator[Any, Any], ctx: Context) -> Any:
-    """Run an async generator to its end; it is closed in any case."""
+    """Run an async generator to its end, and close it even after an error."""
     values = YieldCollector(ctx)
     async with aclosing(generator):
         async for value in generator:

@@ -179,7 +179,7 @@ class IsolatedCall:
         return not (self._is_worn or self._child.kill_reason) and self._output_complete.done()
 
     async def work(self) -> Result:
-        """Run the call; raises what the tool raised, ToolError for a death by its own fault, RunnerDied."""
+        """Run the call; raises the tool's error, ToolError for a crash by its own fault, or RunnerDied."""
         try:
             self._child.begin(self, self._message)
             await self._wait_for_end()

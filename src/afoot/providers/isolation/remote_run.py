@@ -137,7 +137,7 @@ class RemoteRun:
         self._send(LogMessage(text, level, logger))
 
     async def ask(self, question: Question) -> Answer:
-        """The answer; raises ToolError."""
+        """Ask the gateway, and return the answer; raises ToolError."""
         number = next(self._numbers)
         reply = await self._request(number, AskQuestion(number, question))
         assert reply.answer is not None

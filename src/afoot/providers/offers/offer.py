@@ -34,7 +34,7 @@ _MIME_BY_TYPE: Final[dict[object, str]] = {str: "text/plain", bytes: "applicatio
 
 
 class ValueAsItIs:
-    """An encoder that leaves the value of a function to its offer, which knows the URI that was asked for."""
+    """An encoder that returns a function's value unchanged: its offer encodes it, with the requested URI."""
 
     schema: Final[Json] = {}  # not None: text takes no short cut past this encoder
 
@@ -114,7 +114,7 @@ def completion(of: Callable[..., Any], argument: str, /) -> Callable[[_F], _F]:
 
 
 def function_offers(function: object) -> "list[FunctionResource | FunctionPrompt]":
-    """The resources and the prompt that a function is."""
+    """The offers of a function: its resources and its prompt."""
     found = getattr(function, "__afoot_offers__", None)
     return found if isinstance(found, list) else []  # some objects have every attribute
 

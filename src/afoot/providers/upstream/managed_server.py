@@ -117,7 +117,7 @@ class Lease:
 
 
 class ManagedServer:
-    """One server by its name."""
+    """One server of the gateway, under its name; its connection may be replaced."""
 
     def __init__(self, name: str, entry: ServerEntry) -> None:
         self.name = name

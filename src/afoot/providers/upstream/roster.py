@@ -191,7 +191,7 @@ class KnownLists(Struct):
 
 
 class KnownServers:
-    """The lists of all servers, one file each, for the owner alone; without a folder none is stored."""
+    """The stored lists of all servers, one file each, readable by the owner only; none without a folder."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder

@@ -113,7 +113,7 @@ class Servers:
         return managed
 
     async def remove(self, name: str) -> None:
-        """Remove a server; calls in flight finish. One of a config file is back when that is read again."""
+        """Remove a server; its running calls finish. One of a config file returns when that is read again."""
         self.get(name)
         self._drop(name)
 

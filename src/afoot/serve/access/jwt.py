@@ -64,7 +64,7 @@ class JwtIssuer:
         }
 
     def issuer_scope(self, scope: str) -> str:
-        """The issuer's name for a scope of ours."""
+        """The name that the issuer uses for a scope of afoot."""
         return self._access.scope_prefix + scope
 
     def end_reason(self, who: Principal) -> str:

@@ -140,7 +140,7 @@ async def show(request: ApiRequest) -> None:
 
 
 async def rerun(request: ApiRequest) -> None:
-    """Start a new call of the same tool, linked to this one, and approved again."""
+    """Start a new call of the same tool that is linked to this one and needs a new approval."""
     want = await request.body(RerunRequest)
     gateway = request.gateway
     before = (await call_in_path(request)).call

@@ -65,7 +65,7 @@ async def index(request: ApiRequest) -> None:
 
 
 async def index_prompts(request: ApiRequest) -> None:
-    """Every prompt."""
+    """List the prompts of all servers."""
     request.query()
     await request.answer(200, PromptList(_visible(request, "prompts")))
 

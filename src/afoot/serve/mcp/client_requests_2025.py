@@ -72,7 +72,7 @@ class PutQuestion(Struct, frozen=True):
 
 
 class CallQuestions:
-    """The questions of calls that one client was asked, and by which of its requests."""
+    """The questions that one client was asked for calls, each with the request that follows the call."""
 
     def __init__(self, gateway: GatewayState, caller: str) -> None:
         self._gateway = gateway

@@ -316,7 +316,7 @@ def tools_for_client(gateway: GatewayState, can: Capabilities, origin: CallOrigi
 def resource_list(
     gateway: GatewayState, method: str, origin: CallOrigin, can: Capabilities
 ) -> dict[str, list[JsonObject]]:
-    """The prompts, resources or templates of all servers; of ours, those for this caller (F1)."""
+    """The prompts, resources or templates of all servers, and those of our functions for this caller (F1)."""
     make, key = RESOURCE_LISTS[method]
     hidden = gateway.own_offers.hidden_from(origin)
     found = [item for item in make(gateway.resource_catalog) if listed_name(item) not in hidden]

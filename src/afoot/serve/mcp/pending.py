@@ -16,7 +16,7 @@ CANCELLED = "the caller cancelled it"
 
 
 class PendingRequests(Struct, eq=False):
-    """Requests by their id: those that follow a call, and those that have none, or none yet."""
+    """Requests by their id: those that follow a call, and those without a call, or without one yet."""
 
     gateway: GatewayState
     calls: dict[Id, CallRequest] = {}

@@ -18,7 +18,7 @@ EVENT_MAX_BYTES = 900_000  # official clients take at most 1 MiB as one event of
 
 
 class ResponseStream(Protocol):
-    """The way back to one caller. `gone`: nobody is there any more; `streaming`: frames can flow."""
+    """The response to one caller. `gone`: the caller has left; `streaming`: frames can be sent."""
 
     @property
     def gone(self) -> bool: ...

@@ -88,7 +88,7 @@ _related_decoder = msgspec.json.Decoder(_RelatedParams)
 
 
 def runs_as_task_2025(support: str, dialect: Dialect, capabilities: Mapping[str, Any]) -> bool:
-    """Whether a call must be sent as a task of 2025-11-25: its tool wants it, and its server takes such."""
+    """Whether a call must be sent as a task of 2025-11-25: its tool requires it, and its server has tasks."""
     if support != "required" or dialect.version != mcp_2025.LATEST:
         return False
     found: Any = capabilities

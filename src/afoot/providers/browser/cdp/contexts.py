@@ -65,7 +65,7 @@ class OpenFrame(Struct, frozen=True):
 
 
 class ByeFrame(Struct, frozen=True):
-    """`bye`: the document is about to go, or into the back/forward cache; `why` says why a plugin ends."""
+    """`bye`: the document is about to end, or to enter the back/forward cache; `why`: the end of a plugin."""
 
     persisted: bool = False
     why: str = ""

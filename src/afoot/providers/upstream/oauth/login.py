@@ -197,7 +197,7 @@ class _LoginFlow:
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Do nothing: it is stored with the tokens, at the end."""
+        """Do nothing: the client info is stored with the tokens, at the end."""
 
     def describe_failure(self, error: Exception) -> str:
         """Say in short what went wrong, without any secret."""

@@ -1,4 +1,4 @@
-"""The offer of our MCP App: lists of clients that show apps have it, those of other clients do not (V7)."""
+"""The offer of our MCP App: only the lists for clients that show apps contain it (V7)."""
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ def capabilities_for_client(gateway: GatewayState, can: Capabilities) -> JsonObj
 
 
 def tools_with_app(gateway: GatewayState, tools: list[Tool], can: Capabilities) -> list[Tool]:
-    """The tools as this client is to see them: calls of functions, or of all tools, are shown by our app."""
+    """The tools for this client: functions, or all tools, name our app, which then shows their calls."""
     if not shows_app(gateway, can):
         return tools
     is_for_all = gateway.settings.app == "all"
@@ -53,7 +53,7 @@ def list_tools(gateway: GatewayState, tools: list[Raw], limit_s: float, can: Cap
 def resources_with_app(
     gateway: GatewayState, listed: list[JsonObject], can: Capabilities
 ) -> list[JsonObject]:
-    """The resources with our app, if it is for this client; in place of one of a gateway behind this."""
+    """The resources with our app, if this client shows apps, replacing that of a gateway behind this one."""
     if not shows_app(gateway, can):
         return listed
     return [*(one for one in listed if one.get("uri") != APP_URI), APP_RESOURCE]
