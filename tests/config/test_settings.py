@@ -21,6 +21,7 @@ CHOSEN = {
     "ask_by": "both",
     "unanswerable": "wait",
     "record_wire": "true",
+    "metrics": "true",
 }
 
 
