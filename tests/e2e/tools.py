@@ -1,7 +1,9 @@
 """Tools for the tests from end to end: they leave marks in a folder, so that a test sees what happened."""
 
 import asyncio
+import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -287,6 +289,19 @@ async def chatter() -> str:
     os.write(1, b"written to descriptor 1\n")
     sys.stdout.flush()
     return "chattered"
+
+
+@afoot.tool
+def end_forked(number: str) -> bool:
+    """Fork a process that would sleep, and end it by a signal."""
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    process.start()
+    assert process.pid is not None
+    os.kill(process.pid, signal.Signals[number])
+    process.join(5)
+    code = process.exitcode
+    process.kill()
+    return code is not None
 
 
 @afoot.tool

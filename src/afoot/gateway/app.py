@@ -31,6 +31,7 @@ from afoot.gateway.malloc import return_memory_early
 from afoot.gateway.reload import ConfigSource, follow_config, follow_tools
 from afoot.providers.browser.extension import ExtensionLinks
 from afoot.providers.browser.extension_files import ExtensionCopies, link_url
+from afoot.providers.forked_signals import add_signal_handler
 from afoot.providers.functions.context import current_context
 from afoot.serve.access.browser_sessions import BrowserSession, BrowserSessions
 from afoot.serve.access.guard import STDIO_CALLER, Guard
@@ -389,10 +390,9 @@ class _Stop:
 
         The third ends it without the history. A gateway under `nohup` ignores SIGHUP, as it was told to.
         """
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                loop.add_signal_handler(number, self._signalled, number)
+                add_signal_handler(number, self._signalled, number)
 
     def after(self, over: Coroutine[Any, Any, None]) -> None:
         """Stop also when this coroutine ends: nobody needs the gateway any more."""

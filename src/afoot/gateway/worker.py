@@ -25,6 +25,7 @@ from afoot.gateway import MEMORY, Gateway, Target
 from afoot.gateway.app import loop_factory
 from afoot.gateway.log_redaction import redact_logs
 from afoot.gateway.malloc import return_memory_early
+from afoot.providers.forked_signals import add_signal_handler
 
 DEFAULT_SLOTS = 10
 
@@ -107,4 +108,4 @@ def _listen(stop: asyncio.Event) -> None:
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, signalled, number)
+        add_signal_handler(number, signalled, number)

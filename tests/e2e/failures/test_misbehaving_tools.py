@@ -48,6 +48,16 @@ def test_a_result_that_cannot_be_encoded_is_a_clean_error(gateway: Gateway) -> N
     assert end.outcome == "failed"
 
 
+def test_a_signal_for_a_process_that_a_tool_forked_reaches_no_gateway(gateway: Gateway) -> None:
+    """E3, G1: `multiprocessing.Pool` ends its processes by SIGTERM, which must not stop the gateway."""
+    with Http(gateway.url) as http:
+        for number in ("SIGTERM", "SIGINT", "SIGHUP"):
+            result = ran(http, "end_forked", {"number": number})
+            assert result["structuredContent"] == {"result": True}, number
+        assert ran(http, "add", {"a": 1, "b": 1})["structuredContent"] == {"sum": 2}
+    assert "stopping" not in gateway.said() and gateway.process.poll() is None
+
+
 @pytest.mark.parametrize("tool", ["leave", "leave_from_a_thread"])
 def test_a_tool_that_exits_ends_only_its_call(gateway: Gateway, tool: str) -> None:
     """E3: sys.exit is a failed call; the gateway stays."""

@@ -27,6 +27,7 @@ from afoot.config.tables import IsolationSettings
 from afoot.core.facts import Result
 from afoot.errors import AfootError
 from afoot.providers.content import without_surrogates
+from afoot.providers.forked_signals import add_signal_handler
 from afoot.providers.functions import output_capture, reporting
 from afoot.providers.functions.app import App, Lifespans
 from afoot.providers.functions.context import MESSAGE_LIMIT, current_context
@@ -73,7 +74,6 @@ NO_ISOLATION: Final = IsolationSettings(enabled=False)
 _MAX_TRACE: Final = 64_000  # characters, more than are kept: the gateway cuts again after it removed secrets
 _MAX_DATAGRAM: Final = 256 * 1024  # bytes of a report from another process
 _MAX_DATAGRAMS: Final = 1000  # read at once: more than a socket holds, so that a flood delays nobody else
-_forking = threading.local()  # `mask`: the signals that a thread blocked before it forked
 
 
 def main(address: str, secret: str, child: int, source: ToolSource) -> None:
@@ -100,7 +100,7 @@ async def _serve(
     datagrams.bind(reports)
     datagrams.setblocking(False)
     worker = Worker(tools, lifespan, loop, datagrams)
-    loop.add_signal_handler(signal.SIGTERM, worker.interrupt)
+    add_signal_handler(signal.SIGTERM, worker.interrupt)
     loop.add_reader(datagrams, worker.relay_reports)
     await loop.create_unix_connection(lambda: worker, sock=connection)
     await worker.disconnected.wait()
@@ -287,7 +287,7 @@ def _load_tools(source: ToolSource) -> tuple[Loaded, str]:
         setattr(sys, name, _SilencedStream(stream))
     output_capture.install()
     logging.getLogger("afoot").setLevel(logging.CRITICAL)  # its messages are sent to the call instead
-    os.register_at_fork(before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_after_fork)
     try:
         pool.is_loading = True
         module = _run_as_main(source.file) if source.file else import_module(source.module)
@@ -312,24 +312,8 @@ def _run_as_main(file: str) -> ModuleType:
     return module
 
 
-def _block_signals() -> None:
-    """Let SIGTERM wait while this thread forks: the new process has the handler of this one at first."""
-    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-
-
-def _unblock_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
-
-
 def _after_fork() -> None:
-    """Prepare a process that the tool forked: it prints to inherited pipes, and reports to this child.
-
-    It ends by SIGTERM. With the handler of this child it would not, and the signal would arrive here instead,
-    because both have the same file for signals; `multiprocessing.Pool` waits for such an end without a limit.
-    """
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _unblock_signals()
+    """Prepare a process that the tool forked: it prints to inherited pipes, and reports to this child."""
     ctx = current_context.get()
     current_context.set(None)
     if ctx is not None:
