@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from mcp import Client
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -118,6 +120,27 @@ def test_an_application_mounts_a_gateway(era: str, prefix: str) -> None:
             assert (result.structured_content, seen[-1]) == ({"result": 3}, 3)
             tools.gateway.add_tool(late)
             assert [tool.name for tool in (await client.list_tools()).tools] == ["count", "late"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_fastapi_mounts_a_gateway_beside_its_own_routes(era: str) -> None:
+    """F5: with the gateway's lifespan as its own."""
+
+    async def main() -> None:
+        tools = afoot.asgi_app(count)
+        outer = FastAPI(lifespan=tools.lifespan)
+
+        @outer.get("/hello")
+        async def hello() -> dict[str, str]:
+            return {"hello": "world"}
+
+        outer.mount("/tools", tools)
+        async with listening(outer) as url, Client(f"{url}/tools/mcp", mode=era) as client:
+            assert (await client.call_tool("count", {"n": 2})).structured_content == {"result": 2}
+            async with httpx.AsyncClient() as plain:
+                assert (await plain.get(f"{url}/hello")).json() == {"hello": "world"}
 
     asyncio.run(main())
 

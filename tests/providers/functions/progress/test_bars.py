@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, track
 from tqdm import tqdm
 from tqdm.asyncio import tqdm as async_tqdm
+from tqdm.notebook import tqdm as notebook_tqdm
 
 from afoot.providers.functions.progress import bars
 from tests.providers.fake_run import ScriptedRun, call, decoded, text_of
@@ -311,6 +312,17 @@ async def test_alive_bars_are_progress() -> None:
             (3, 4, "first"),
         ]
         assert (0.5, 1.0, "by hand") in seen and seen[-1] == (3, 3, "items")
+
+
+async def test_a_bar_of_a_notebook_is_progress() -> None:
+    """P10: `tqdm.notebook` draws a widget, and `tqdm.auto` chooses it in a notebook."""
+
+    def loops() -> None:
+        for _ in notebook_tqdm(range(3), desc="cells", display=False):
+            pass
+
+    seen = await readings(loops)
+    assert seen[0] == (0, 3, "cells") and seen[-1] == (3, 3, "cells")
 
 
 async def test_gathered_and_completed_tasks_are_progress() -> None:
