@@ -68,11 +68,9 @@ class Operations:
         Raises UnknownName; Ambiguous if several fit.
         """
         members = self._members()
-        for one in members:
-            if name == one.id or (one.url and name == urlsplit(one.url).netloc):
-                return one
         fits = [one for one in members if len(name) >= MIN_ID and one.id.startswith(name)]
         fits = fits or [one for one in members if name and name == one.host]
+        fits = fits or [one for one in members if one.url and name == urlsplit(one.url).netloc]
         if not fits:
             raise UnknownName("member", name, [one.id for one in members])
         if len(fits) > 1:

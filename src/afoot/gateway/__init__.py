@@ -364,6 +364,7 @@ class Gateway:
             or has_servers
             or has_plugins
             or self.bare
+            or self.settings.cluster.redis  # its workers bring functions
             or is_browser_configured(self.settings)
         )
 

@@ -15,6 +15,7 @@ export const isWide = true;
 
 const REFRESH_S = 2;
 const LAG = 100; // facts behind, from which on it is told: a few are always on their way
+const LOOPBACK = /^https?:\/\/(127\.|localhost|\[::1\])/;
 /** @type {[role: string, title: string][]} */
 const GROUPS = [
   ["gateway", "Gateways"],
@@ -87,10 +88,11 @@ function memberRow({ id, role }, newest, here, refetch) {
 
 /** @param {MemberView} member @param {string} here */
 function memberPlace({ id, role, left_s: left, host, pid, version, url, calls, slots, draining, lag }, here) {
+  const isNear = LOOPBACK.test(url); // else all gateways may have the address of their load balancer
   const state = left <= 0 ? "silent" : draining ? "draining" : "ready";
   const about = [
     id === here && "you are here",
-    url && host,
+    isNear && host,
     pid && `process ${pid}`,
     version,
     left > 0 && `lease ${formatSpan(left)}`,
@@ -98,7 +100,7 @@ function memberPlace({ id, role, left_s: left, host, pid, version, url, calls, s
   ];
   return {
     key: id,
-    name: url ? new URL(url).host : host,
+    name: isNear ? new URL(url).host : host,
     aside: id.slice(0, 8),
     about: about.filter(Boolean).join(" · "),
     state,
