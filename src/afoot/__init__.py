@@ -1,4 +1,4 @@
-"""afoot runs tools for AI agents and shows every call live: a call that makes progress keeps running."""
+"""afoot runs tools for AI agents with live progress: a tool call that keeps reporting keeps running."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
