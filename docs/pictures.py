@@ -63,6 +63,7 @@ def look(page: Page, way: str) -> None:
         "Emulation.setEmulatedMedia", features=[{"name": name, "value": is_} for name, is_ in wanted.items()]
     )
     page.call("Emulation.setScrollbarsHidden", hidden=True)
+    page.call("Emulation.setTouchEmulationEnabled", enabled=way.startswith("phone"))
     page.evaluate(
         "void (document.documentElement.style.scrollbarGutter = 'auto')"
     )  # where it would have been
