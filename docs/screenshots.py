@@ -178,7 +178,7 @@ READY = {
     "live": "document.querySelectorAll('.live-row').length >= 7 && /~\\d/.test(document.body.innerText)",
     "call": "document.querySelectorAll('main canvas, main svg').length > 3",
     "history": "document.querySelectorAll('.call-row-ended').length > 20",
-    "inbox": "document.querySelectorAll('main form').length > 0",
+    "inbox": "/90/.test(document.querySelector('main .arguments')?.textContent)",
     "tools": SAYS % "/export_pages[^]*min ago/",
     "tool": "!!document.querySelector('main form')",
     "servers": SAYS % "/archive[^]*library[^]*ready/",
@@ -196,8 +196,9 @@ def present(gateway: Gateway) -> dict[str, str]:
     gateway.ask(f"/api/calls/{stopped}/cancel", {"reason": "not this one"})
     kept = gateway.start("delete_backups", older_than_days=1)
     gateway.answer(kept, "accept", {"decision": "reject", "instead": "keep those of this week"})
-    gateway.start("book_trip", city="Lisbon")
+    gateway.answer(gateway.start("delete_backups", older_than_days=90), "accept", {"decision": "run"})
     gateway.start("delete_backups", older_than_days=30)
+    gateway.start("book_trip", city="Lisbon")
     gateway.start("export_pages", pages=240)
     gateway.start("resize_photos", photos=600)
     report = gateway.start("nightly_report", shops=2, every_s=1.2)

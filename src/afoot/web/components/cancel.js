@@ -6,7 +6,7 @@
 
 import { del, post } from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { formatSpan, safeText } from "../lib/format.js";
+import { formatLeft, safeText } from "../lib/format.js";
 import { attempt } from "../lib/resource.js";
 import { callPath, navigate } from "../lib/router.js";
 import { tick } from "../lib/time.js";
@@ -67,7 +67,7 @@ export function undoCancel(target) {
   const left = () => (canUndo(call()) ? Math.max(0, (call().cancel_due ?? 0) - tick()) : 0);
   const about = { class: "small", "aria-keyshortcuts": "u" };
   const button = actionButton(h("span.undo", icon("again", "s"), "Undo"), () => withdrawCancel(target), about);
-  const words = h("span.dim", () => `cancels in ${formatSpan(left())}`);
+  const words = h("span.dim", () => `cancels in ${formatLeft(left())}`);
   return h("span.undo-cancel", { shown: () => canUndo(call()) }, button, words);
 }
 

@@ -104,8 +104,8 @@ export function formatBytes(bytes) {
   return `${formatNumber(bytes / 1000 ** power)} ${["", "kB", "MB", "GB"][power]}`;
 }
 
-/** "1 tool", "3 tools". @param {number} number @param {string} what */
-export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+/** "1 tool", "3 tools", "1,000 tools". @param {number} number @param {string} what */
+export const plural = (number, what) => `${formatCount(number)} ${what}${number === 1 ? "" : "s"}`;
 
 /** The time of day: 14:20:07. @param {number} at */
 export function formatClock(at) {

@@ -69,7 +69,7 @@ function page(model, view) {
   registerPageKeys(model, runs, panel);
   return h(
     "div.call-page-inside",
-    runLinks(first, runs),
+    runLinks(model, first, runs),
     pageHead(model, view, runs, panel),
     panelBelow(view, panel),
     h(
@@ -119,8 +119,13 @@ function registerPageKeys({ entry, call }, runs, panel) {
   );
 }
 
-/** Where this page is, and the ways to the runs before and after. @param {CallView} call @param {() => RunsView | null} runs */
-function runLinks({ tool }, runs) {
+/**
+ * Where this page is, and the ways to the runs before and after.
+ * @param {CallModel} model
+ * @param {CallView} call
+ * @param {() => RunsView | null} runs
+ */
+function runLinks({ isLive }, { tool }, runs) {
   const link = (/** @type {"earlier" | "later"} */ which, /** @type {string} */ word, /** @type {string} */ key) => {
     const other = () => runs()?.[which] ?? null;
     const href = () => callPath(other()?.id ?? "");
@@ -131,7 +136,7 @@ function runLinks({ tool }, runs) {
   return h(
     "nav.call-crumb",
     { "aria-label": "Runs" },
-    h("a", { href: "/history" }, "History"),
+    h("a", { href: () => (isLive() ? "/live" : "/history") }, () => (isLive() ? "Live" : "History")),
     icon("right", "s"),
     h("a", { href: `/history?${new URLSearchParams({ tool })}` }, safeText(tool, 200)),
     h("span.push", link("earlier", "Earlier run", "["), link("later", "Later run", "]")),

@@ -153,7 +153,7 @@ function toolbar({ query, time, summary, counts }) {
       query().caller,
     );
   const count = () => counts()?.total ?? 0;
-  const label = () => `Export ${plural(count(), "call").replace(/\d+/, formatCount(count()))}`;
+  const label = () => `Export ${plural(count(), "call")}`;
   return h(
     "div.toolbar",
     { role: "search" },
@@ -247,7 +247,7 @@ function tableHead(query) {
 
 /** Why the list is empty, and the way out. @param {Query} query @param {TimeRange} time @returns {Child[]} */
 function nothingFound(query, time) {
-  const words = time.name ? `in the last ${range.RANGES[time.name].words}` : "in this time";
+  const words = time.name ? `in the last ${range.RANGES[time.name].words.replace(/^1 /, "")}` : "in this time";
   const names = [...range.FIELDS, "show", "outcome", "from", "to"];
   const clear = Object.fromEntries(names.map((name) => [name, null]));
   if (range.isFiltered(query))

@@ -18,6 +18,7 @@ import { store } from "../lib/store.js";
 export const title = ({ params }) => safeText(params.name, 200);
 export const isWide = true;
 
+const LEAST_DRAWN = 5; // runs; with fewer, a drawing says less than the figures
 const LAST_RUNS = 10;
 const HINTS = /** @type {Record<string, [string, string]>} the texts for true and for false */ ({
   readOnlyHint: ["only reads", "changes things"],
@@ -97,7 +98,7 @@ function runStatistics(stats) {
   const rows = { "Usually (p50)": time(half), "Up to (p95)": time(most), Failed: share };
   const list = Object.entries(rows).map(([name, text]) => h("div", h("dt", name), h("dd", text)));
   const label = "How long the runs took";
-  const plot = bins.length > 0 && histogram(bins, label, [half ?? 0, most ?? 0]);
+  const plot = runs >= LEAST_DRAWN && bins.length > 0 && histogram(bins, label, [half ?? 0, most ?? 0]);
   const hint = plot && h("p.faint", `${label}, if they ended well. The dashed lines are p50 and p95.`);
   return h("div", h("dl.figure-row", ...list), plot, hint);
 }

@@ -56,9 +56,9 @@ export function focusField(form, field) {
 const sentence = (message) => message.charAt(0).toUpperCase() + message.slice(1);
 
 /** Whether the options of a field stand side by side. @param {Field} field */
-const canSegment = ({ kind, options, required, secret, nullable }) =>
+const canSegment = ({ kind, options, required, secret, nullable, schema }) =>
   kind === "choice" &&
-  required &&
+  (required || schema.default !== undefined) && // one of them is always chosen
   !secret &&
   !nullable &&
   options.length > 1 &&

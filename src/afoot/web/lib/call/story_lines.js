@@ -204,7 +204,7 @@ const FACT_LINES = {
     const word = OUTCOME_WORDS[/** @type {Outcome} */ (outcome)] ?? outcome;
     if (call === root) return [{ mark, rank: 2, subject: word[0].toUpperCase() + word.slice(1) }];
     const said = outcome === "ok" ? resultInShort(result) : "";
-    return [{ mark, rank: 1, words: said || word, code: outcome === "ok" ? "" : (failure?.message ?? "") }];
+    return [{ mark, rank: 1, words: said || word, code: outcome === "ok" ? "" : reasonOf(failure, word) }];
   },
   released: ({ how }) =>
     how === "grace" ? [{ mark: "info", words: "its time to stop is over; it may still run" }] : [],
@@ -259,6 +259,9 @@ function resultInShort(result) {
     : null;
   return typeof first?.text === "string" ? first.text.split("\n")[0].slice(0, 120) : "";
 }
+
+/** Why a call did not end well, without the word that stands before it. @param {Json} failure @param {string} word */
+const reasonOf = (failure, word) => (failure?.message ?? "").replace(`${word}: `, "");
 
 /** @param {Json} value */
 function shortJson(value) {
