@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from afoot.config.tables import LIMITS
 from afoot.core.names import own_name
-from afoot.core.ports import CallQuery, CallRow, Tool
+from afoot.core.ports import CallOutline, CallQuery, CallRow, Tool
 from afoot.observe.eta import quantile
 from afoot.serve.api.calls import find_calls
 from afoot.serve.api.history.call_filters import FAILED_OUTCOMES
@@ -135,7 +135,7 @@ async def read_stats(gateway: GatewayState, tool: Tool, caller: str = "") -> Too
     )
 
 
-def duration_s(row: CallRow) -> float | None:
+def duration_s(row: CallRow | CallOutline) -> float | None:
     """The seconds that the tool worked, from its start and not from the opening of the call."""
     if row.outcome != "ok" or row.finished is None or row.started is None:
         return None

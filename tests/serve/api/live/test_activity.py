@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afoot.core.ports import CallRow
+from afoot.core.ports import CallOutline
 from afoot.serve.api.live.activity import STEPS, summarize_activity
 from tests.serve.api_client import Api
 
 SPANS = st.lists(st.tuples(st.floats(0, 3600), st.floats(0, 600)), max_size=30)
 
 
-def row(name: str, opened: float, took: float | None, outcome: str = "ok") -> CallRow:
+def row(name: str, opened: float, took: float | None, outcome: str = "ok") -> CallOutline:
     """A call that started as it was opened; without `took` it still runs."""
     finished = None if took is None else opened + took
     ended = None if took is None else outcome
-    return CallRow(name, f"tool_{name}", "s", "c", opened, "finished", ended, finished, started=opened)
+    return CallOutline(name, f"tool_{name}", "s", "c", opened, opened, finished, ended, "", "", took, False)
 
 
 def test_the_last_hour_is_counted_and_its_slowest_call_named() -> None:
@@ -65,3 +65,5 @@ def test_a_gateway_tells_its_last_hour(api: Api) -> None:
     assert after["slowest"]["took_s"] >= after["p95_s"] > 0
     assert after["now"] - after["since"] == pytest.approx(3600)
     api.ended(call)
+    found, whole = api.get("/api/activity").body, api.get("/api/history").body
+    assert (found["calls"], found["failed"]) == (whole["calls"], whole["failed"]), "as the history has them"
