@@ -297,6 +297,9 @@ def test_offline_freezes_everything_until_the_gateway_is_back(tmp_path: Path, pl
             page.evaluate(f"[document.body.innerText, {run}.ariaDisabled]"),
             page.evaluate(frozen),
         ) == before
+        for width in (390, 1280):
+            size(page, width, 800)
+            assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), width
         press(page, "g", 71)
         press(page, "b", 66)
         page.until("document.title.endsWith('Not loaded · afoot')")

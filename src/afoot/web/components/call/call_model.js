@@ -18,6 +18,7 @@ import { tick } from "../../lib/time.js";
 
 const HEARD_GAP_S = 0.5; // signs of life that are closer to each other are one in the drawing of the silence
 const MAX_HEARD = 20_000;
+const FEW_CALLS = 50; // of a tree that is drawn ten times a second
 
 /** @param {string} id */
 export function callModel(id) {
@@ -40,9 +41,13 @@ export function callModel(id) {
     const known = call();
     return known && isRunning() ? readClocks(known, tick()) : null;
   };
-  // The drawings move on with each whole second of this call, so that their figures are those of the clocks.
+  // The drawings move on when a figure of the clocks does: ten times a second at first, then with each whole second.
   const second = signal(0);
-  effect(() => second.set(Math.floor(tick() - (store.get(id)?.call.peek().opened ?? 0))));
+  effect(() => {
+    const age = tick() - (store.get(id)?.call.peek().opened ?? 0);
+    const isYoung = age < 10 && (story()?.calls.length ?? 0) <= FEW_CALLS;
+    second.set(isYoung ? age : Math.floor(age));
+  });
   const rows = computed(() => {
     const told = story();
     if (!told) return /** @type {Row[]} */ ([]);

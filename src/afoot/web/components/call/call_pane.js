@@ -127,6 +127,10 @@ function paneHead(model) {
   );
 }
 
+/** The numbers and the message of a report, once where the message has the numbers. @param {string | false} numbers @param {string} message */
+const lastMessage = (numbers, message) =>
+  numbers && message.includes(numbers) ? message : joinNonEmpty(numbers, message);
+
 /** The bar of a live call, its per cent, and the time left; below it the last message. @param {CallModel} model @param {string} name */
 export function callProgress({ call, state, isLive }, name) {
   const known = () => /** @type {Call} */ (call());
@@ -143,6 +147,6 @@ export function callProgress({ call, state, isLive }, name) {
       h("b", percent),
       h("span.faint", () => (left() ? `${left()} left` : "")),
     ),
-    h("p.dim", () => safeText(joinNonEmpty(numbers(), statusMessage(known())), 500)),
+    h("p.dim", () => safeText(lastMessage(numbers(), statusMessage(known()) ?? ""), 500)),
   );
 }
