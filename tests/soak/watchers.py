@@ -25,7 +25,7 @@ class FeedWatcher:
         self._dice = dice
         self._last_id = ""
         self._seen: dict[str, int] = {}  # by call: its last fact
-        self._unrecorded: dict[str, int] = {}  # by call: the last fact that came from memory alone
+        self._unrecorded: dict[str, int] = {}  # by call: the last fact that may have come from memory
         self._connection: HTTPConnection | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -85,6 +85,7 @@ class FeedWatcher:
             self.resets += 1
         elif event.event == "snapshot":
             self._seen = {one["id"]: one["seq"] for one in body["calls"]}
+            self._unrecorded = dict(self._seen)  # facts in it may have no position yet
         elif event.event == "changes":
             for fact in body["facts"]:
                 self._fact(fact, is_recorded=body["degraded"] is None)
