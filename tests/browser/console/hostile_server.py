@@ -1,4 +1,4 @@
-"""A server on stdin and stdout of whose words none is harmless: its tool's, its schemas', its questions'."""
+"""A server on stdin and stdout with no harmless word: in its tool, schemas, questions and offers."""
 
 import json
 import sys
@@ -23,6 +23,27 @@ TOOL: dict[str, Any] = {
     "inputSchema": {**FORM, "required": [], "title": HOSTILE, "description": HOSTILE},
     "annotations": {"title": HOSTILE, "readOnlyHint": True},
 }
+RESOURCE = {
+    "uri": "odd://words",
+    "name": HOSTILE,
+    "title": HOSTILE,
+    "description": HOSTILE,
+    "mimeType": HOSTILE,
+}
+PROMPT = {
+    "name": "speak",
+    "title": HOSTILE,
+    "description": HOSTILE,
+    "arguments": [{"name": "words", "title": HOSTILE, "description": HOSTILE}],
+}
+SAID = {"type": "text", "text": HOSTILE}
+ANSWERS: dict[str, Any] = {
+    "resources/list": {"resources": [RESOURCE]},
+    "resources/templates/list": {"resourceTemplates": []},
+    "resources/read": {"contents": [{"uri": "odd://words", "mimeType": "text/html", "text": HOSTILE}]},
+    "prompts/list": {"prompts": [PROMPT]},
+    "prompts/get": {"description": HOSTILE, "messages": [{"role": "user", "content": SAID}]},
+}
 INFO = {"name": HOSTILE, "version": HOSTILE, "title": HOSTILE}
 
 
@@ -34,7 +55,7 @@ def main() -> None:
             case {"method": "initialize", "id": own}:
                 has: dict[str, Any] = {
                     "protocolVersion": "2025-11-25",
-                    "capabilities": {"tools": {}},
+                    "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
                     "serverInfo": INFO,
                 }
                 say({"id": own, "result": has})
@@ -47,8 +68,9 @@ def main() -> None:
             case {"id": "form", **_rest}:
                 ask("url", {"mode": "url", "url": ADDRESS, "elicitationId": HOSTILE})
             case {"id": "url", **_rest}:
-                said = {"type": "text", "text": HOSTILE}
-                say({"id": calls.pop(), "result": {"content": [said], "isError": True}})
+                say({"id": calls.pop(), "result": {"content": [SAID], "isError": True}})
+            case {"method": str(name), "id": own} if name in ANSWERS:
+                say({"id": own, "result": ANSWERS[name]})
             case {"method": str(name), "id": own}:
                 say({"id": own, "error": {"code": -32601, "message": f"no {name} {HOSTILE}"}})
 

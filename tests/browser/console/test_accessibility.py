@@ -226,6 +226,11 @@ def harmless(page: Page, url: str, begin: str = "") -> None:
     if begin:
         page.until(begin)
     page.until("document.querySelector('main').textContent.includes('<img src=x onerror=alert(1)>')")
+    still_harmless(page, url)
+
+
+def still_harmless(page: Page, url: str) -> None:
+    """Nothing of the page is markup, a script or an address that the words have made."""
     assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0, url
     assert not set(page.evaluate(WORDS)) & set("\x00\x1b\u202e\u200b"), url
     links = "[...document.querySelectorAll('main a')].map((one) => one.protocol + one.username)"
@@ -270,7 +275,7 @@ def test_hostile_words_violate_no_policy_and_break_no_layout(console: Console) -
 
 @pytest.mark.timeout(120)
 def test_a_hostile_servers_tool_and_questions_are_only_ever_text(console: Console) -> None:
-    """V1, S1, Q3: its titles, schemas, forms, addresses, version and log, wherever a person reads them."""
+    """V1, S1, Q3: its titles, schemas, forms, offers, addresses, version and log, wherever they are read."""
     server = {"name": "foe", "command": sys.executable, "args": [str(FOE), json.dumps(HOSTILE)]}
     console.api.send("DELETE", "/api/servers/foe", None, {})  # of a run before
     assert console.api.post("/api/servers", server).status == 201
@@ -282,6 +287,14 @@ def test_a_hostile_servers_tool_and_questions_are_only_ever_text(console: Consol
     details = f"{box}?.open || {box}?.querySelector('summary').click(), {box}?.open"
     for path, begin in (("/tools", ""), ("/tools/utter", details), ("/servers?logs=foe", "")):
         harmless(page, console.api.url + path, begin)
+    for path, button in (("/resources?open=odd%3A%2F%2Fwords", "Read"), ("/prompts?open=speak", "Fill in")):
+        harmless(page, console.api.url + path)
+        page.evaluate(
+            "[...document.querySelectorAll('.offer-pane button')]"
+            f".find((one) => one.innerText.startsWith({button!r})).click()"
+        )
+        page.until("document.querySelector('.lookup')?.textContent.includes('<img src=x onerror=alert(1)>')")
+        still_harmless(page, path)
     harmless_palette(page)
     for kind, action in (("form", "decline"), ("url", "accept")):
         question = console.api.asked(call)
