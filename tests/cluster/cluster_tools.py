@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,50 @@ async def unsafe(file: str, seconds: float) -> str:
 async def careful(file: str, seconds: float) -> str:
     """Leave a mark, after somebody approved it."""
     return await mark(file, seconds)
+
+
+@afoot.tool
+async def count_slowly(n: int, ctx: Context) -> int:
+    """Report every number as data, twenty a second."""
+    for number in range(n):
+        ctx.report(number, n, data={"at": number})
+        await asyncio.sleep(0.05)
+    return n
+
+
+@afoot.tool
+async def ask_later(seconds: float, ctx: Context) -> str:
+    """Ask for a name after a while."""
+    await asyncio.sleep(seconds)
+    given = await ctx.ask("who?", NAME)
+    return f"hello {given.content['name']}"
+
+
+@afoot.tool
+async def ask_impatiently(file: str, ctx: Context) -> str:
+    """Ask, and go on without an answer."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ctx.ask("who?", NAME), 0.5)
+    leave_mark(file)
+    await asyncio.sleep(3.0)
+    return "went on"
+
+
+@afoot.tool
+async def log_in(password: str, ctx: Context) -> str:
+    """Ask for a code, wait, and log both secrets."""
+    code = {"type": "object", "properties": {"pin": {"type": "string", "writeOnly": True}}}
+    given = await ctx.ask("the code?", code)
+    for _ in range(30):
+        ctx.log(f"logs in with {password} and {given.content['pin']}")
+        await asyncio.sleep(0.1)
+    return "done"
+
+
+@afoot.tool
+async def call_unsafe(file: str, seconds: float, ctx: Context) -> str:
+    """Call another function on a worker, and wait for it."""
+    return f"below: {await ctx.call('unsafe', {'file': file, 'seconds': seconds})}"
 
 
 async def until(found: Callable[[], Any], what: str) -> Any:

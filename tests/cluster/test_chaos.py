@@ -3,7 +3,7 @@
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -20,13 +20,16 @@ from tests.serve.api_client import Api
 
 LOAD_S = 6.0
 SEED = 16
+TOOLS_OF_LOAD = ("safe", "unsafe", "worker/safe", "worker/unsafe")
+KILLS = 4
 
 
 class Load:
     """The calls that gateways accepted, and the file in which each leaves its marks."""
 
-    def __init__(self, folder: Path, chance: random.Random) -> None:
+    def __init__(self, folder: Path, chance: random.Random, tools: Sequence[str] = TOOLS_OF_LOAD) -> None:
         self.folder = folder
+        self._tools = tools
         self.accepted: dict[str, tuple[str, Path]] = {}  # by call: its tool, its marks
         self._chance = chance
         self._number = 0
@@ -35,8 +38,8 @@ class Load:
         """Start a call at a gateway; one that is dead, or refuses, has accepted nothing."""
         self._number += 1
         file = self.folder / f"marks{self._number}"
-        tool = self._chance.choice(["safe", "unsafe", "worker/safe", "worker/unsafe"])
-        seconds = self._chance.choice([0.0, 0.05, 0.5])
+        tool = self._chance.choice(self._tools)
+        seconds = self._chance.choice([0.0, 0.05, 0.5, 2.0])
         body = {"tool": tool, "arguments": {"file": str(file), "seconds": seconds}}
         with suppress(OSError, HTTPException, AssertionError):
             answer = Api(to).post("/api/calls", body, prefer="respond-async")
@@ -79,11 +82,52 @@ def test_every_accepted_call_ends_once_and_truthfully(redis: RedisServer, tmp_pa
             gateway_left.stop()
 
 
+@pytest.mark.timeout(240)
+def test_functions_on_workers_outlive_their_gateways(redis: RedisServer, tmp_path: Path) -> None:
+    """D2: whatever gateway is killed, and whenever: each accepted call runs once, and ends well."""
+    chance = random.Random(SEED)
+    gateways = list[Gateway]()
+    workers = list[WorkerProcess]()
+    load = Load(tmp_path, chance, TOOLS_OF_LOAD[2:])
+    redis.client().flushall()  # other tests of this file use the same cluster
+    try:
+        for number in range(2):
+            gateways.append(started(tmp_path, redis, number))
+            workers.append(WorkerProcess(redis, "afoot", tmp_path / f"w{number}", slots=8))
+        for one in workers:
+            one.wait_until_ready()
+        for one_gateway in gateways:
+            until(lambda at=one_gateway: "worker" in servers_of(at), "the functions of the workers")
+        for number in range(KILLS):
+            for _ in range(8):
+                load.add(chance.choice(gateways))
+            time.sleep(chance.choice([0.0, 0.05, 0.3]))
+            revive(gateways[number % 2])
+            until(lambda: all("worker" in servers_of(at) for at in gateways), "the functions again")
+        judge(load, gateways)
+        api = Api(gateways[0])
+        for call, (tool, file) in load.accepted.items():
+            facts = [json.loads(event.data) for event in past(api, call)]
+            kinds = [one["fact"]["type"] for one in facts if "fact" in one]
+            assert api.call(call)["outcome"] == "ok", (call, tool, kinds)
+            assert file.read_text() == "x" and kinds.count("started") == 1, (call, tool, kinds)
+    finally:
+        for worker in workers:
+            worker.kill()
+        for gateway_left in gateways:
+            gateway_left.stop()
+
+
 def judge(load: Load, gateways: list[Gateway]) -> None:
     """Look at every accepted call: its end, its history, and how often it ran."""
     api = Api(gateways[0])
     assert len(load.accepted) > 20
-    until(lambda: not api.get("/api/calls?state=live").body["calls"], "all calls to end", 60)
+    try:
+        until(lambda: not api.get("/api/calls?state=live").body["calls"], "all calls to end", 60)
+    except BaseException:
+        for one in api.get("/api/calls?state=live").body["calls"]:
+            print(one["id"], one["tool"], [event.data[:150] for event in past(api, one["id"])])
+        raise
     for call, (tool, file) in load.accepted.items():
         found = api.call(call)
         ran = len(file.read_text()) if file.exists() else 0

@@ -173,11 +173,12 @@ async def test_an_attempt_begins_once(redis: RedisServer, name: str) -> None:
     """D3: a second delivery, one of an older attempt, and one of a call that is over run nothing."""
     async with RedisJournal(redis.url, name, "gateway") as journal:
         await write(journal, *entries("a", [opened(), Started(2.0)]))
-        await journal.run(WANT, "a", "gateway", 1)
-        assert await journal.run(BEGIN_RUN, "a", 1, "one") == b"one"
-        assert await journal.run(BEGIN_RUN, "a", 1, "two") == b"one"
-        await journal.run(WANT, "a", "gateway", 2)
-        assert await journal.run(BEGIN_RUN, "a", 1, "two") is None
-        assert await journal.run(BEGIN_RUN, "a", 2, "two") == b"two"
+        await journal.run(WANT, "a", "gateway", 1, 1, b"{}")
+        assert await journal.run(BEGIN_RUN, "a", 1, "one", "d1") == b"one d1"
+        assert await journal.run(BEGIN_RUN, "a", 1, "two", "d2") == b"one d1"
+        assert await journal.run(BEGIN_RUN, "a", 1, "one", "d3") == b"one d1"
+        await journal.run(WANT, "a", "gateway", 1, 2, b"{}")
+        assert await journal.run(BEGIN_RUN, "a", 1, "two", "d4") is None
+        assert await journal.run(BEGIN_RUN, "a", 2, "two", "d5") == b"two d5"
         await write(journal, *entries("a", [Finished(3.0, "ok")], 3))
-        assert await journal.run(BEGIN_RUN, "a", 2, "three") is None
+        assert await journal.run(BEGIN_RUN, "a", 2, "three", "d6") is None

@@ -92,7 +92,7 @@ class ScriptedRun:
     def hindered(self, by: str, hint: str) -> None:
         self.hindrances.append((by, hint))
 
-    async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
+    async def call(self, tool: str, arguments: Raw, weight: float, key: str = "") -> Result:
         self._heard("call")
         self.calls.append((tool, arguments, weight))
         await asyncio.sleep(0)

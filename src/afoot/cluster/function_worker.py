@@ -10,30 +10,46 @@ import os
 import secrets
 import socket
 import traceback
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, Protocol
 
 from msgspec import DecodeError, json
+from msgspec.structs import replace
 from redis.exceptions import RedisError
 
 from afoot.cluster.functions import STOPPED
 from afoot.cluster.lease import Lease
 from afoot.cluster.operations import DrainOrder, read_order
 from afoot.cluster.queue import FunctionQueue
-from afoot.cluster.runs import BEGIN_RUN, KEEP_S, TELL_OWNER, OfferedTool, WorkerInfo, offer, read_to_worker
+from afoot.cluster.runs import (
+    BEGIN_RUN,
+    KEEP_S,
+    LARGE_BODY,
+    TELL_OWNER,
+    OfferedTool,
+    OpenRequests,
+    OwnerChanged,
+    WorkerInfo,
+    offer,
+    read_to_worker,
+)
 from afoot.config.tables import ClusterSettings
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import AfootError, StoreError
 from afoot.providers.isolation.frames import (
+    AskQuestion,
     CallDone,
     CancelCall,
     Heartbeat,
+    InvokeTool,
     IpcMessage,
     ProgressReading,
     RemoteError,
     RequestReply,
     RunCall,
+    WithdrawRequest,
 )
 from afoot.providers.isolation.remote_run import RemoteRun, encodable_result, to_remote_error
 from afoot.store.redis.connect import connect
@@ -45,6 +61,7 @@ READINGS_GAP_S: Final = 0.05  # between two messages of one function that hold o
 MAX_PENDING: Final = (
     1000  # messages of one function that wait for Redis, before only the newest reading is kept
 )
+CONFIRM_S, MAX_CONFIRM_S = 2.0, 30.0  # between two looks whether the end of a function is on record
 _MAX_TRACE: Final = 64_000
 
 _log = logging.getLogger("afoot.cluster")
@@ -81,6 +98,7 @@ class FunctionWorker:
         self._journal = RedisJournal(settings.redis, settings.name, self.id)
         self._lease = Lease(settings.redis, self._journal.prefix, self.id, settings.lease_s, "worker")
         self._runs: dict[tuple[str, int], FunctionRun] = {}
+        self._confirming = set[asyncio.Task[None]]()
         self._offered: list[OfferedTool] = []
         self._is_draining = False
         self._changed = asyncio.Event()  # whether it takes calls
@@ -108,9 +126,11 @@ class FunctionWorker:
             for run in list(self._runs.values()):
                 run.end_for_stop()
             await asyncio.wait([serving])
-            while not reading.done():
-                reading.cancel()
-                await asyncio.wait([reading], timeout=RETRY_S)
+            rest = {reading, *self._confirming}
+            while rest:
+                for task in rest:
+                    task.cancel()  # again, if need be: the client library may take it for a lost connection
+                rest = (await asyncio.wait(rest, timeout=RETRY_S))[1]
             serving.result()
 
     async def _serve(self, queue: FunctionQueue) -> None:
@@ -150,8 +170,9 @@ class FunctionWorker:
     async def _run_function(self, call: str, attempt: int, body: str) -> None:
         """The task that Docket delivers: run one attempt of a call, unless another delivery has begun it."""
         message = json.decode(body, type=RunCall)
-        begun = await self._begin(call, attempt)
-        if begun is None or begun.decode() != self.id or (call, attempt) in self._runs:
+        delivery = secrets.token_hex(4)
+        begun = await self._begin(call, attempt, delivery)
+        if begun is None or begun.decode() != f"{self.id} {delivery}":
             _log.info("call %s: attempt %d is over, or runs elsewhere", call, attempt)
             return
         run = FunctionRun(message, self._journal, self._functions)
@@ -165,12 +186,15 @@ class FunctionWorker:
                     run.receive(CancelCall("cancelled"))
         finally:
             del self._runs[call, attempt]
+        confirming = asyncio.create_task(run.confirm())
+        self._confirming.add(confirming)
+        confirming.add_done_callback(self._confirming.discard)
 
-    async def _begin(self, call: str, attempt: int) -> bytes | None:
-        """The worker that has this attempt, once Redis says so; None: nobody wants it any more."""
+    async def _begin(self, call: str, attempt: int, delivery: str) -> bytes | None:
+        """The worker and the delivery that have this attempt; None: nobody wants it any more."""
         while True:
             try:
-                found: bytes | None = await self._journal.run(BEGIN_RUN, call, attempt, self.id)
+                found: bytes | None = await self._journal.run(BEGIN_RUN, call, attempt, self.id, delivery)
                 return found
             except StoreError as error:
                 _log.warning("call %s waits for Redis before it begins: %s", call, error)
@@ -214,7 +238,9 @@ class FunctionWorker:
         except DecodeError as error:
             _log.error("a message for a function cannot be read: %s", error)
             return
-        if isinstance(message, CancelCall | RequestReply):
+        if isinstance(message, OwnerChanged):
+            run.send_open_requests()
+        else:
             run.receive(message)
 
 
@@ -228,9 +254,13 @@ class FunctionRun:
         self._remote = RemoteRun(message, self)
         self._task: asyncio.Task[CallDone] | None = None
         self._pending: list[IpcMessage] = []
+        self._sent = 0  # messages that are kept in Redis, in so many parts
         self._newest: ProgressReading | None = None
+        self._asked = Counter[str]()  # questions, by key
+        self._open: dict[int, AskQuestion | InvokeTool] = {}  # requests without a reply
         self._news = asyncio.Event()
         self._is_over = False
+        self._last: tuple[list[IpcMessage], str] | None = None  # its end, and the number of that part
         self._stop_reason = ""
 
     @property
@@ -245,15 +275,32 @@ class FunctionRun:
 
     def send(self, message: IpcMessage) -> None:
         """Send a message, after all earlier ones."""
+        if isinstance(message, AskQuestion):
+            key = message.question.key
+            message = replace(message, place=self._asked[key])
+            self._asked[key] += 1
+        if isinstance(message, AskQuestion | InvokeTool):
+            self._open[message.number] = message
+        elif isinstance(message, WithdrawRequest):
+            self._open.pop(message.number, None)
         self._put_newest()
         self._pending.append(message)
         self._news.set()
 
     def receive(self, message: CancelCall | RequestReply) -> None:
         """Take an answer, or the word to stop."""
+        if isinstance(message, RequestReply):
+            self._open.pop(message.number, None)
         self._remote.receive(message)
         if isinstance(message, CancelCall) and self._task is not None:
             self._task.cancel(message.reason)
+
+    def send_open_requests(self) -> None:
+        """Tell the next owner of the call for which requests the function waits."""
+        if not self._is_over:
+            waiting = list(self._open.values())
+            asked = [one for one in waiting if isinstance(one, AskQuestion)]
+            self.send(OpenRequests(asked, [one for one in waiting if isinstance(one, InvokeTool)]))
 
     def end_for_stop(self) -> None:
         """Stop the function because this worker stops: by the rules for a worker that died (U4)."""
@@ -297,35 +344,61 @@ class FunctionRun:
         while True:
             await self._news.wait()
             self._news.clear()
-            has_content = bool(self._pending)
             self._put_newest()
-            count = len(self._pending)
-            if not count:
-                continue
-            is_last = self._is_over and isinstance(self._pending[-1], CallDone)
-            if not await self._send(self._pending[:count]):
-                await asyncio.sleep(RETRY_S)
-                self._news.set()
-                continue
-            del self._pending[:count]
-            if is_last:
-                return
-            if not has_content:
-                await asyncio.sleep(READINGS_GAP_S)
+            while part := self._next_part():
+                number = ""
+                if any(not isinstance(one, ProgressReading | Heartbeat) for one in part):
+                    self._sent += 1
+                    number = str(self._sent)
+                await self._send(part, number)
+                if isinstance(part[-1], CallDone):
+                    self._last = part, number
+                    return
+                if isinstance(part[-1], ProgressReading) and len(part) == 1:
+                    await asyncio.sleep(READINGS_GAP_S)
 
-    async def _send(self, messages: list[IpcMessage]) -> bool:
+    async def confirm(self) -> None:
+        """Tell the end again until it is on record: Redis may have lost it, or its owner may have died."""
+        pause_s = CONFIRM_S
+        while self._last is not None:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MAX_CONFIRM_S)
+            await self._send(*self._last)
+
+    def _next_part(self) -> list[IpcMessage]:
+        """The messages that are sent next, together.
+
+        The end of a call goes alone: it is kept until it is on record, and all before it only until they are.
+        """
+        part = self._pending
+        self._pending = []
+        is_end = bool(part) and isinstance(part[-1], CallDone)
+        if is_end and any(not isinstance(one, ProgressReading | Heartbeat) for one in part[:-1]):
+            self._pending = [part.pop()]
+        return part
+
+    async def _send(self, messages: list[IpcMessage], number: str) -> None:
+        """Send a part until Redis has it; the same one again changes nothing."""
         message = self._message
-        body = _encode(messages)
-        try:
-            taken = await self._journal.run(
-                TELL_OWNER, message.id, message.attempt, self._journal.owner, body, KEEP_S
-            )
-        except StoreError as error:
-            _log.warning("call %s: what its function says waits for Redis: %s", message.id, error)
-            return False
-        if not taken and self._task is not None:
+        words: tuple[object, ...] = (
+            message.id,
+            message.attempt,
+            self._journal.owner,
+            number,
+            _encode(messages),
+        )
+        is_end = int(isinstance(messages[-1], CallDone))
+        while True:
+            try:
+                taken = await self._journal.run(TELL_OWNER, *words, KEEP_S, is_end, LARGE_BODY)
+                break
+            except StoreError as error:
+                _log.warning("call %s: what its function says waits for Redis: %s", message.id, error)
+                await asyncio.sleep(RETRY_S)
+        if taken != 1:
+            self._last = None
+        if taken != 1 and self._task is not None and not self._task.done():
             self._task.cancel("the call is over")  # nobody waits for it any more
-        return True
 
 
 def _encode(messages: list[IpcMessage]) -> bytes:

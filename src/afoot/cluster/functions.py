@@ -6,7 +6,8 @@ no worker has begun yet is no silence of its tool.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -16,25 +17,32 @@ from afoot.cluster.lease import Member
 from afoot.cluster.runs import (
     KEEP_S,
     TELL_WORKER,
+    UNWANT,
     WANT,
+    FromWorker,
     OfferedTool,
+    OpenRequests,
+    OwnerChanged,
     WorkerInfo,
     read_from_worker,
     read_worker,
     tool_of,
 )
-from afoot.core.facts import NOTHING, Result
+from afoot.core.facts import NOTHING, Answer, Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import RunnerDied, StoreError, UnknownName
 from afoot.providers.arguments import check_arguments
 from afoot.providers.isolation.child_process import error_for_trouble
 from afoot.providers.isolation.frames import (
+    AskQuestion,
     CallDone,
     CancelCall,
-    FromChild,
+    InvokeTool,
     IpcMessage,
+    RequestReply,
     ResourceLimits,
     RunCall,
+    WithdrawRequest,
 )
 from afoot.providers.isolation.relay import RunRelay
 from afoot.store.redis.journal import RedisJournal
@@ -42,6 +50,7 @@ from afoot.store.redis.journal import RedisJournal
 SERVER: Final = "worker"  # the server whose tools are functions on workers
 LOOK_S: Final = 0.5  # between two looks whether the worker of a call lives, or which one has begun it
 KEEP_OFFER_S: Final = 60.0  # for which a tool is offered whose workers have all left
+PARTS: Final = 100  # of what a function said, that are read at once
 STOPPED: Final = "WorkerStopped"  # the kind of the error of a function that its worker ended by itself
 
 _log = logging.getLogger("afoot.cluster")
@@ -57,15 +66,38 @@ class Queue(Protocol):
     async def waiting(self) -> int: ...
 
 
+class Record(Protocol):
+    """The record of the calls of this gateway (`engine.recorder.Recorder`)."""
+
+    def place(self, call: str, place: str) -> None: ...
+
+    async def written(self) -> None: ...
+
+
+class Resumption(Protocol):
+    """A call that was taken over while its function ran (`cluster.adoption.Adopted`)."""
+
+    def claim(self, asked: Sequence[AskQuestion]) -> None:
+        """Take note of the questions that the function waits for; close the others."""
+        ...
+
+    async def ask(self, asked: AskQuestion) -> Answer: ...
+
+    async def invoke(self, invoked: InvokeTool, key: str) -> Result: ...
+
+
 class WorkerFunctions:
     """The functions of all workers. `look` takes in which workers there are."""
 
-    def __init__(self, journal: RedisJournal, open_queue: Callable[[], Awaitable[Queue]]) -> None:
-        self._journal = journal
-        self._open_queue = open_queue
-        self._queue: Queue | None = None
+    def __init__(
+        self, journal: RedisJournal, open_queue: Callable[[], Awaitable[Queue]], record: Record
+    ) -> None:
+        self.journal = journal
+        self.record = record
+        self.queue = open_queue
+        self.is_deaf = False  # whether Redis is away, so that nothing is heard of workers
         self._workers: dict[str, WorkerInfo] = {}
-        self._dead: set[str] = set()
+        self._living: set[str] = set()
         self._descriptions: list[bytes] = []
         self._seen: dict[str, tuple[OfferedTool, float]] = {}  # and when it was seen last
         self._offered: dict[str, OfferedTool] = {}
@@ -83,7 +115,7 @@ class WorkerFunctions:
 
     def look(self, members: Sequence[Member]) -> bool:
         """Take in the workers that were heard of; True if the tools on offer have changed."""
-        self._dead = {one.id for one in members if not one.lives}
+        self._living = {one.id for one in members if one.lives}
         descriptions = [one.description for one in members]
         if descriptions != self._descriptions:
             self._descriptions = descriptions
@@ -107,23 +139,34 @@ class WorkerFunctions:
             return None
         return RunnerStart(f"waiting for a worker with {tool}", partial(self._wait_for_worker, tool))
 
-    def receive(self, call: str, attempt: int, worker: str, body: bytes) -> None:
+    def receive(self, call: str, fields: Mapping[bytes, bytes]) -> None:
         """Take messages of a function; those of an attempt that is not waited for are dropped."""
-        found = self._calls.get((call, attempt))
-        if found is None:
-            return
-        try:
-            messages = read_from_worker(body)
-        except DecodeError as error:
-            _log.error("call %s: its worker said what cannot be read: %s", call, error)
-            return
-        found.begun_at(worker)
-        for message in messages:
-            found.receive(message)
+        found = self._calls.get((call, int(fields[b"a"])))
+        if found is not None:
+            found.receive(fields[b"w"].decode(), int(fields.get(b"k") or 0), fields.get(b"f"))
+
+    def look_again(self) -> None:
+        """Read what functions have said while this gateway did not hear them."""
+        for call in self._calls.values():
+            call.look_again()
 
     def is_dead(self, worker: str) -> bool:
         """Whether the lease of a worker has run out, or was given back."""
-        return worker in self._dead or worker not in self._workers
+        return worker not in self._living
+
+    async def resume(self, message: RunCall, worker: str, taken: int, resumption: Resumption) -> Work:
+        """The work of a call whose function runs on, or waits in the queue; raises StoreError.
+
+        `worker` has begun it; empty: none has. `taken`: the last part of what it said that the facts have.
+        """
+        call = WorkerCall(message, self, resumption)
+        self._calls[message.id, message.attempt] = call  # from here on it hears its function
+        try:
+            await call.prefetch(worker, taken)
+        except BaseException:
+            del self._calls[message.id, message.attempt]
+            raise
+        return partial(self._work, message.tool, message.arguments)
 
     def _renew(self) -> bool:
         """Offer what the workers have, and for a while what those had that left: the next may be starting."""
@@ -139,7 +182,7 @@ class WorkerFunctions:
         return has_changed
 
     def _is_ready(self, worker: str) -> bool:
-        return worker not in self._dead and not self._workers[worker].draining
+        return worker in self._living and not self._workers[worker].draining
 
     def _has_worker(self, tool: str) -> bool:
         return any(
@@ -152,53 +195,73 @@ class WorkerFunctions:
             await self._came.wait()
 
     async def _work(self, tool: str, arguments: Raw, run: Run) -> Result:
-        if self._queue is None:
-            self._queue = await self._open_queue()
-        saved = run.resumed_from if bytes(run.resumed_from) else NOTHING
-        message = RunCall(tool, arguments, run.id, run.attempt, run.caller, saved, origin=run.origin)
-        call = WorkerCall(run, message, self._journal, self._queue, self.is_dead)
-        self._calls[run.id, run.attempt] = call
+        call = self._calls.get((run.id, run.attempt))  # one that was taken over while it ran
+        if call is None:
+            saved = run.resumed_from if bytes(run.resumed_from) else NOTHING
+            message = RunCall(tool, arguments, run.id, run.attempt, run.caller, saved, origin=run.origin)
+            call = self._calls[run.id, run.attempt] = WorkerCall(message, self)
         try:
-            return await call.work()
+            return await call.work(run)
         finally:
             del self._calls[run.id, run.attempt]
 
 
 class WorkerCall:
-    """One attempt of a call on a worker, at the gateway that owns the call."""
+    """One attempt of a call on a worker, at the gateway that owns the call.
+
+    It is known before its run, so that nothing that the function says to this gateway is missed. `taken` is
+    the number of the last part that the facts have; parts that come without those before them are read from
+    the stream in which Redis keeps them.
+    """
 
     def __init__(
-        self,
-        run: Run,
-        message: RunCall,
-        journal: RedisJournal,
-        queue: Queue,
-        is_dead: Callable[[str], bool],
+        self, message: RunCall, owner: "WorkerFunctions", resumption: "Resumption | None" = None
     ) -> None:
-        self._run = run
         self._message = message
-        self._journal = journal
-        self._queue = queue
-        self._is_dead = is_dead
-        self._relay = RunRelay(run, self._send)
+        self._functions = owner
+        self._journal = owner.journal
+        self._resumption = resumption
+        self._run: Run | None = None
+        self._relay: RunRelay | None = None
         self._worker = ""  # that has begun it
+        self._taken = 0
+        self._parts: list[tuple[int, bytes]] = []  # that came before the run
+        self._is_unsure = False  # whether Redis was away, and may have lost that it is queued
+        self._awaits_open = False  # whether the function is still to say which requests are open
+        self._asked: dict[int, AskQuestion] = {}
         self._done: CallDone | None = None
         self._over = asyncio.Event()
+        self._fetching: asyncio.Task[None] | None = None
         self._sending: asyncio.Task[None] | None = None
         self._outbox: list[IpcMessage] = []
 
-    async def work(self) -> Result:
+    async def prefetch(self, worker: str, taken: int) -> None:
+        """Read, before there is a run, what the function has said that no facts have; raises StoreError."""
+        self._worker, self._taken = worker, taken
+        self._awaits_open = bool(worker)
+        await self.catch_up()
+
+    async def work(self, run: Run) -> Result:
         """Run the function on a worker to its end; raises the tool's error, or RunnerDied."""
+        self._run = run
+        message = self._message
+        self._relay = RunRelay(run, self._send, f"{message.id}.{message.attempt}")
+        parts, self._parts = self._parts, list[tuple[int, bytes]]()
+        for number, body in parts:
+            self._take(number, body)
         try:
             try:
-                await self._submit()
-                await self._wait_for_end()
+                if self._done is None:
+                    await self._begin()
+                    await self._wait_for_end()
             except asyncio.CancelledError:
                 await self._stop()
                 if self._done is None or self._done.result is None:
                     raise
         finally:
             self._relay.close()
+            if self._fetching is not None:
+                self._fetching.cancel()
         assert self._done is not None
         if self._done.result is not None:
             return self._done.result  # also of a call that was cancelled: it may be a part
@@ -206,26 +269,133 @@ class WorkerCall:
         assert trouble is not None
         if trouble.kind == STOPPED:
             raise RunnerDied(trouble.message)
-        raise error_for_trouble(self._message.tool, ResourceLimits(), trouble)
+        raise error_for_trouble(message.tool, ResourceLimits(), trouble)
 
-    def begun_at(self, worker: str) -> None:
-        """Note which worker has begun it."""
+    def receive(self, worker: str, number: int, body: bytes | None) -> None:
+        """Take what the function said: a part that is kept, with its number, or readings, with 0."""
         self._worker = worker
+        if number == 0:
+            if body is not None and self._run is not None:
+                self._read(body)
+        elif number == self._taken + 1 and body is not None:
+            self._put(number, body)
+        elif number > self._taken:
+            self.look_again()
 
-    def receive(self, message: FromChild) -> None:
-        """Take a message of the function."""
-        if not self._relay.receive(message) and isinstance(message, CallDone):
-            self._run.spent(message.cpu_s)
-            self._done = message
-            self._over.set()
+    def look_again(self) -> None:
+        """Read what is kept and was not heard. What Redis has lost is queued again."""
+        self._is_unsure = True
+        if self._fetching is None or self._fetching.done():
+            self._fetching = asyncio.create_task(self._try_to_catch_up())
+
+    async def catch_up(self) -> None:
+        """Take the parts that are kept and were not taken; raises StoreError."""
+        message = self._message
+        key, is_more = f"{self._journal.prefix}said:{message.id}", True
+        while is_more:
+            place = f"({message.attempt}-{self._taken}"
+            found = await self._journal.command("XRANGE", key, place, message.attempt, "COUNT", PARTS)
+            is_more = len(found) == PARTS
+            for name, flat in found:
+                number = int(name.partition(b"-")[2])
+                if number > self._taken:
+                    fields = flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
+                    self._put(number, fields[b"f"])
+
+    async def _try_to_catch_up(self) -> None:
+        while True:
+            try:
+                await self.catch_up()
+                return
+            except StoreError as error:
+                _log.warning("call %s: what its function said is not read yet: %s", self._message.id, error)
+                await asyncio.sleep(LOOK_S)
+
+    def _put(self, number: int, body: bytes) -> None:
+        self._taken = number
+        if self._run is None:
+            self._parts.append((number, body))
+        else:
+            self._take(number, body)
+
+    def _take(self, number: int, body: bytes) -> None:
+        """Take one part. The end of a call is on record only later, so its part is kept until then."""
+        self._read(body)
+        if self._done is None:
+            self._functions.record.place(self._message.id, f"{self._message.attempt}-{number}")
+
+    def _read(self, body: bytes) -> None:
+        try:
+            messages = read_from_worker(body)
+        except DecodeError as error:
+            _log.error("call %s: its worker said what cannot be read: %s", self._message.id, error)
+            return
+        for message in messages:
+            self._receive(message)
+
+    def _receive(self, message: FromWorker) -> None:
+        assert self._run is not None and self._relay is not None
+        match message:
+            case CallDone():
+                self._run.spent(message.cpu_s)
+                self._done = message
+                self._over.set()
+            case OpenRequests():
+                self._reply_to_open(message)
+            case AskQuestion() | InvokeTool() | WithdrawRequest() if self._awaits_open:
+                pass  # asked of the owner before, who may have done it: the open ones are told again
+            case _:
+                if isinstance(message, AskQuestion):
+                    self._asked[message.number] = message
+                self._relay.receive(message)
+
+    def _reply_to_open(self, requests: OpenRequests) -> None:
+        """Reply to the requests that had no reply when this gateway took the call over."""
+        if not self._awaits_open or self._resumption is None or self._relay is None:
+            return
+        self._awaits_open = False
+        self._resumption.claim(requests.asked)
+        for asked in requests.asked:
+            self._asked[asked.number] = asked
+            self._relay.reply(asked.number, partial(self._resumption.ask, asked))
+        for invoked in requests.invoked:
+            key = self._relay.key_of(invoked.number)
+            self._relay.reply(invoked.number, partial(self._resumption.invoke, invoked, key))
+
+    async def _begin(self) -> None:
+        """Queue the attempt, unless a worker has begun it."""
+        if self._run is not None and self._run.cancelled is not None:
+            raise asyncio.CancelledError  # it was told to stop before this gateway took it over
+        if self._worker:
+            if self._awaits_open:
+                self._send(OwnerChanged())
+            await self._try_to_catch_up()  # what was said between the first look and this one
+        else:
+            await self._submit()
 
     async def _submit(self) -> None:
-        run = self._run
+        """Queue the attempt. Its start is on record before: what runs is known to whoever takes it over."""
+        message = self._message
+        written = asyncio.ensure_future(self._functions.record.written())
         try:
-            await self._journal.run(WANT, run.id, self._journal.owner, run.attempt)
-            await self._queue.add(run.id, run.attempt, json.encode(self._message).decode())
+            while not (await asyncio.wait([written], timeout=LOOK_S))[0]:
+                self._say_alive()
+        finally:
+            written.cancel()
+        body = json.encode(message)
+        try:
+            queue = await self._functions.queue()
+            me = self._journal.owner, self._journal.number(message.id)
+            if not await self._journal.run(WANT, message.id, *me, message.attempt, body):
+                self._journal.on_fenced(message.id)
+                raise RunnerDied("another gateway has its call")
         except StoreError as error:
             raise RunnerDied(f"{error}", began=False) from error
+        try:
+            await queue.add(message.id, message.attempt, body.decode())
+        except StoreError as error:  # it may be queued all the same, so no other attempt may follow
+            _log.warning("call %s: %s; it is queued again", message.id, error)
+            self._is_unsure = True
 
     async def _wait_for_end(self) -> None:
         while not self._over.is_set():
@@ -236,41 +406,75 @@ class WorkerCall:
 
     async def _look(self) -> None:
         """Look whether the worker lives; nobody is silent before one has begun. Raises RunnerDied."""
-        if not self._worker:
-            self._run.alive()
+        functions = self._functions
+        if self._awaits_open:
+            self._send(OwnerChanged())  # the first may be lost; a second reply changes nothing
+        if functions.is_deaf:
+            self._say_alive()  # the silence is that of Redis
+        elif not self._worker:
+            self._say_alive()
             try:
-                begun = await self._journal.command(
-                    "HGET", f"{self._journal.prefix}call:{self._run.id}", "run"
-                )
+                key = f"{self._journal.prefix}call:{self._message.id}"
+                want, begun = await self._journal.command("HMGET", key, "want", "run")
             except StoreError:
                 return
-            attempt, _, worker = (begun or b"").decode().partition(" ")
-            if attempt == str(self._run.attempt):
-                self._worker = worker
-        elif self._is_dead(self._worker) and not self._over.is_set():
-            raise RunnerDied(f"worker {self._worker} died")
+            self._worker = worker_of(begun, self._message.attempt)
+            if self._worker:
+                self.look_again()
+            elif want is None or self._is_unsure:
+                self._is_unsure = False
+                try:
+                    await self._submit()
+                except RunnerDied:
+                    self._is_unsure = True
+        elif functions.is_dead(self._worker) and not self._over.is_set():
+            try:
+                await self.catch_up()  # it may have told its end before
+            except StoreError:
+                return
+            if not self._over.is_set():
+                raise RunnerDied(f"worker {self._worker} died")
+
+    def _say_alive(self) -> None:
+        if self._run is not None:
+            self._run.alive()
 
     async def _stop(self) -> None:
         """Cancel the function, and wait until it has stopped; the engine's grace ends that wait."""
+        assert self._run is not None
         await self._look_once()
         if not self._worker:
-            try:
-                await self._queue.withdraw(self._run.id, self._run.attempt)
-            except StoreError as error:
-                _log.warning("%s", error)
+            await self._withdraw()
             await self._look_once()  # one may have begun it meanwhile
         if not self._worker:
             return
         self._send(CancelCall(self._run.cancelled or "cancelled"))
-        while not (self._over.is_set() or self._is_dead(self._worker)):
+        while not (self._over.is_set() or self._functions.is_dead(self._worker)):
             try:
                 await asyncio.wait_for(self._over.wait(), LOOK_S)
             except TimeoutError:
                 continue
 
-    async def _look_once(self) -> None:
+    async def _withdraw(self) -> None:
+        """Take an attempt that no worker has begun back, if this gateway still owns the call."""
+        message = self._message
         try:
-            await self._look()
+            me = self._journal.owner, self._journal.number(message.id)
+            if await self._journal.run(UNWANT, message.id, *me, message.attempt):
+                await (await self._functions.queue()).withdraw(message.id, message.attempt)
+        except StoreError as error:
+            _log.warning("%s", error)
+
+    async def _look_once(self) -> None:
+        """Look, but queue nothing any more."""
+        try:
+            if self._worker:
+                await self._look()
+            else:
+                key = f"{self._journal.prefix}call:{self._message.id}"
+                with suppress(StoreError):
+                    begun = await self._journal.command("HGET", key, "run")
+                    self._worker = worker_of(begun, self._message.attempt)
         except RunnerDied:
             self._over.set()
 
@@ -281,17 +485,43 @@ class WorkerCall:
             self._sending = asyncio.create_task(self._send_all())
 
     async def _send_all(self) -> None:
-        run = self._run
+        """Send what waits. What led to it is on record before, so that the next owner knows of it."""
+        call = self._message.id
         while self._outbox:
             message = self._outbox[0]
+            field, value = self._kept_answer(message)
             try:
                 body = json.encode(message)
-                await self._journal.run(TELL_WORKER, self._worker, run.id, run.attempt, body, KEEP_S)
+                await self._functions.record.written()
+                me = self._journal.owner, self._journal.number(call)
+                is_owner = await self._journal.run(
+                    TELL_WORKER, self._worker, call, *me, self._message.attempt, body, KEEP_S, field, value
+                )
             except StoreError as error:
-                _log.warning("call %s: its worker is not told yet: %s", run.id, error)
+                _log.warning("call %s: its worker is not told yet: %s", call, error)
                 await asyncio.sleep(LOOK_S)
                 if self._over.is_set():
                     break
                 continue
+            if not is_owner:
+                self._outbox.clear()
+                self._over.set()
+                self._journal.on_fenced(call)
+                break
             self._outbox.pop(0)
         self._sending = None
+
+    def _kept_answer(self, message: IpcMessage) -> tuple[str, bytes]:
+        """An answer on its way to the function, as the next owner finds it: it may have secrets (S4)."""
+        if isinstance(message, RequestReply) and message.answer is not None:
+            asked = self._asked.get(message.number)
+            if asked is not None:
+                field = f"{self._message.attempt} {asked.place} {asked.question.key}"
+                return field, json.encode(message.answer)
+        return "", b""
+
+
+def worker_of(run: bytes | None, attempt: int) -> str:
+    """The worker that has begun this attempt, as Redis notes it; empty: none has."""
+    begun, _, worker = (run or b"").decode().partition(" ")
+    return worker.partition(" ")[0] if begun == str(attempt) else ""

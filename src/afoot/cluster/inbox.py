@@ -5,7 +5,7 @@ One connection waits for three streams: the tail of all facts, the readings, and
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import DecodeError, json
@@ -46,7 +46,7 @@ class Inbox:
         self._client = connect(journal.url, BLOCK_S + 5.0)
 
     async def load(self) -> None:
-        """Take in the calls of other gateways that live now; raises StoreError."""
+        """Take in the calls of other gateways that live now, and let go of lost ones; raises StoreError."""
         newest = await self._journal.command("XREVRANGE", self._keys[1], "+", "-", "COUNT", 1)
         self._places[1] = newest[0][0].decode() if newest else "0-0"
         position = int(await self._journal.command("HGET", f"{self._journal.prefix}meta", "pos") or 0)
@@ -56,6 +56,7 @@ class Inbox:
         owners: dict[bytes, bytes] = dict(
             _pairs(await self._journal.command("HGETALL", f"{self._journal.prefix}owners"))
         )
+        await self._let_go(owners)
         for name, owner in owners.items():
             call = name.decode()
             known = self._engine.mirrors.newest(call)
@@ -63,6 +64,17 @@ class Inbox:
                 continue
             entries = await self._journal.facts(call, known)
             self._engine.mirrors.load(owner.decode(), entries, await self._journal.samples(call))
+
+    async def _let_go(self, owners: Mapping[bytes, bytes]) -> None:
+        """Abandon the calls of ours that other gateways have taken over, or have ended by now."""
+        journal, me = self._journal, self._journal.owner.encode()
+        for live in self._engine.own_calls():
+            call = live.call.id
+            if owners.get(call.encode()) == me or live.call.end is not None:
+                continue
+            owner, number = await journal.command("HMGET", f"{journal.prefix}call:{call}", "o", "n")
+            if owner is not None and (owner != me or int(number) != journal.number(call)):
+                self._engine.abandon(call, owner.decode())
 
     async def run(self) -> None:
         """Read on, and on. While Redis is away, what is known stays."""
@@ -75,7 +87,7 @@ class Inbox:
                 except (RedisError, OSError, StoreError) as error:
                     if not is_away:
                         _log.warning("the other gateways of the cluster cannot be heard: %s", error)
-                    is_away = True
+                    is_away = self._functions.is_deaf = True
                     await asyncio.sleep(RETRY_S)
         finally:
             await self._client.aclose()
@@ -105,6 +117,8 @@ class Inbox:
         if was_away:
             _log.warning("the other gateways of the cluster are heard again")
             await self.load()
+            self._functions.look_again()
+        self._functions.is_deaf = False
         for key, entries in found.items() if isinstance(found, dict) else found or ():
             at = self._keys.index(key.decode())
             for place, fields in entries:
@@ -128,8 +142,8 @@ class Inbox:
                 self._obey(order)
         elif at == 2:
             call = fields[b"c"].decode()
-            if b"f" in fields:
-                self._functions.receive(call, int(fields[b"a"]), fields[b"w"].decode(), fields[b"f"])
+            if b"w" in fields:
+                self._functions.receive(call, fields)
             else:
                 await self.take_commands(call)
 

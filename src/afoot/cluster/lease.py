@@ -105,6 +105,7 @@ class Lease:
         self.workers: Sequence[Member] = ()
         self._role = role
         self.skew_s = 0.0  # by which the clock of Redis is ahead of this machine's
+        self.has_lapsed = False  # it had run out since this was last set to False
         self._lease_s = lease_s
         self._client: ThreadClient = connect_thread(url, lease_s / RENEWALS)
         self._prefix = prefix
@@ -178,6 +179,7 @@ class Lease:
 
     def _renew(self, lease_s: float) -> None:
         began, wall = time.monotonic(), time.time()
+        self.has_lapsed = self.has_lapsed or 0 < self._until < began
         arguments = self._prefix, self._owner, lease_s, self.describe(), FORGET_S, self._role
         found = self._client.execute_command("EVAL", _RENEW, 1, f"{self._prefix}meta", *arguments)
         if found == [b"DEAD"]:

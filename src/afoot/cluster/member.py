@@ -146,7 +146,7 @@ class ClusterService:
         engine, journal = self._engine, self._member.journal
         engine.clock.follow(self._lease.skew_s)
         outbox = Outbox(journal)
-        self._functions = WorkerFunctions(journal, self._open_queue)
+        self._functions = WorkerFunctions(journal, self._open_queue, engine.recorder)
         inbox = self._inbox = Inbox(engine, journal, self._functions, self._obey)
         loop = asyncio.get_running_loop()
         self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
@@ -209,7 +209,7 @@ class ClusterService:
 
     async def take_over(self) -> list[str]:
         """Go on with the calls of gateways that died; gives their ids. Raises StoreError."""
-        taken = await take_over(self._engine, self._member.journal)
+        taken = await take_over(self._engine, self._member.journal, self._functions)
         self.figures = replace(self.figures, taken_over=self.figures.taken_over + len(taken))
         for call in taken:
             await self._inbox.take_commands(call)  # which the dead owner had not carried out
@@ -229,7 +229,18 @@ class ClusterService:
                     await self.take_over()
                 except StoreError as error:
                     _log.warning("calls of a gateway that died wait: %s", error)
+            await self._let_go_of_lost()
             self._forget_ended()
+
+    async def _let_go_of_lost(self) -> None:
+        """Look whether calls of ours were taken over while the lease had run out, as in a stopped process."""
+        if self._lease.has_lapsed and self._lease.holds:
+            try:
+                await self._inbox.load()
+            except StoreError as error:
+                _log.warning("it is not known yet which calls other gateways have: %s", error)
+            else:
+                self._lease.has_lapsed = False
 
     @property
     def _is_draining(self) -> bool:

@@ -7,7 +7,10 @@ is one higher. Facts that the old owner still writes are refused by that number.
 import logging
 from typing import Final
 
+from afoot.cluster.adoption import adopt
+from afoot.cluster.functions import WorkerFunctions
 from afoot.engine.engine import Engine
+from afoot.engine.live_call import LiveCall
 from afoot.engine.recovery import load_call, recover
 from afoot.errors import AfootError
 from afoot.store.redis.journal import RedisJournal
@@ -40,29 +43,31 @@ return found
 _log = logging.getLogger("afoot.cluster")
 
 
-async def take_over(engine: Engine, journal: RedisJournal) -> list[str]:
+async def take_over(engine: Engine, journal: RedisJournal, functions: WorkerFunctions) -> list[str]:
     """Go on with calls of gateways that died, or end them; gives their ids. Raises StoreError."""
     found = await journal.run(_TAKE, journal.owner, CALLS_AT_ONCE)
-    taken = list[str]()
-    for name, owner, number in found:
+    taken, interrupted = list[str](), list[str]()
+    for name, owner, number in sorted(found):  # by time: a call comes before those that it has made
         call = name.decode()
         journal.numbers[call] = int(number)
         _log.warning("call %s: taken over from gateway %s, which died", call, owner.decode())
         try:
-            await _catch_up(engine, journal, call)
+            live = await _catch_up(engine, journal, call)
+            if not await adopt(engine, journal, functions, live):
+                interrupted.append(call)
         except AfootError as error:
             _log.error("call %s of a gateway that died cannot be read: %s", call, error)
             continue
         taken.append(call)
-    if taken:
-        await recover(engine, calls=taken)
+    if interrupted:
+        await recover(engine, calls=interrupted)
     return taken
 
 
-async def _catch_up(engine: Engine, journal: RedisJournal, call: str) -> None:
-    """Let the mirror of a call, which becomes our own, have every fact that its dead owner wrote."""
+async def _catch_up(engine: Engine, journal: RedisJournal, call: str) -> LiveCall:
+    """A call that becomes our own, with every fact that its dead owner wrote."""
     live = await load_call(engine, call)
-    if live.mirror is None:
-        return
-    known = engine.mirrors.newest(call) or 0
-    engine.mirrors.load(live.mirror.owner, await journal.facts(call, known), await journal.samples(call))
+    if live.mirror is not None:
+        known = engine.mirrors.newest(call) or 0
+        engine.mirrors.load(live.mirror.owner, await journal.facts(call, known), await journal.samples(call))
+    return live

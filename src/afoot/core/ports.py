@@ -183,8 +183,11 @@ class Run(Protocol):
         """Add processor time that was used in a process of its own."""
         ...
 
-    def call(self, tool: str, arguments: Raw, weight: float) -> Awaitable[Result]:
-        """Call another tool below this call (P8); raises UnknownName, Refused, ToolError."""
+    def call(self, tool: str, arguments: Raw, weight: float, key: str = "") -> Awaitable[Result]:
+        """Call another tool below this call (P8); raises UnknownName, Refused, ToolError.
+
+        `key` names the request, so that the next owner of this call finds the call that was made for it.
+        """
         ...
 
 
@@ -412,6 +415,8 @@ class Batch(Struct):
     entries: list[Entry] = []
     samples: list[Sample] = []
     rows: dict[str, CallRow] = {}
+    # By call, up to where the facts so far have what its function on a worker said (`cluster.runs`).
+    places: dict[str, str] = {}
 
 
 class Journal(Protocol):

@@ -194,23 +194,17 @@ class Slots:
 
     def take(self, live: LiveCall) -> bool:
         """Take a slot for this call, if its tool, its server and its caller have one."""
-        tool = live.tool
-        all_limits = {
-            f"tool:{full_name(tool)}": tool.concurrency,
-            f"server:{tool.server}": tool.server_concurrency or self.per_server,
-        }
-        if self.per_caller is not None and not live.inner:
-            caller = live.call.opened.caller
-            all_limits[f"caller:{caller}"] = self.per_caller(caller)
-        limits = {key: limit for key, limit in all_limits.items() if limit}
+        limits = self._limits(live)
         if not limits:
             return True
         if any(self._taken.get(key, 0) >= limit for key, limit in limits.items()):
             return False
-        for key in limits:
-            self._taken[key] = self._taken.get(key, 0) + 1
-        self.holders[live.call.id] = list(limits)
+        self._hold(live, list(limits))
         return True
+
+    def hold(self, live: LiveCall) -> None:
+        """Count a call that runs already, whether there is a slot for it or not."""
+        self._hold(live, list(self._limits(live)))
 
     async def wait(self, live: LiveCall, arm: Callable[[LiveCall], None]) -> None:
         """Return once this call has its slot; raises ToolError.unavailable if the queue is full.
@@ -236,6 +230,24 @@ class Slots:
             self._taken[key] -= 1
             if not self._taken[key]:
                 del self._taken[key]  # callers come and go
+
+    def _limits(self, live: LiveCall) -> dict[str, int]:
+        """The limits that count for this call, by what they limit."""
+        tool = live.tool
+        limits = {
+            f"tool:{full_name(tool)}": tool.concurrency,
+            f"server:{tool.server}": tool.server_concurrency or self.per_server,
+        }
+        if self.per_caller is not None and not live.inner:
+            caller = live.call.opened.caller
+            limits[f"caller:{caller}"] = self.per_caller(caller)
+        return {key: limit for key, limit in limits.items() if limit}
+
+    def _hold(self, live: LiveCall, keys: list[str]) -> None:
+        for key in keys:
+            self._taken[key] = self._taken.get(key, 0) + 1
+        if keys:
+            self.holders[live.call.id] = keys
 
     def admit_waiting(self) -> None:
         """Let calls in line go on that can have a slot now, in their order."""

@@ -65,7 +65,7 @@ from afoot.engine.catalog import MIN_RUN_S, Catalog, Durations, EffectiveSetting
 from afoot.engine.child_calls import MAX_DEPTH, ChildCalls
 from afoot.engine.deadlines import Deadlines, LoopClock
 from afoot.engine.followers import Follower, Wakeup, Watcher
-from afoot.engine.live_call import SAMPLE_S, LiveCall, Mirror, Submission
+from afoot.engine.live_call import SAMPLE_S, Claim, LiveCall, Mirror, Submission
 from afoot.engine.mirrors import Mirrors
 from afoot.engine.questions import Questions
 from afoot.engine.quota import Quota, RefusalCounts
@@ -430,9 +430,7 @@ class Engine:
         if self.others is None:
             await self.recorder.recorded()
             return
-        done: asyncio.Future[None] = self._loop.create_future()
-        self.recorder.once_written(lambda: done.done() or done.set_result(None))
-        await done
+        await self.recorder.written()
 
     async def _wait_for_approval(self, live: LiveCall) -> None:
         if live.call.definition.approval != "auto":
@@ -522,6 +520,19 @@ class Engine:
             when(lambda: self._launch(live))
         else:
             live.task = self._loop.create_task(self._supervise(live))
+
+    def resume(self, live: LiveCall) -> None:
+        """Go on with an attempt whose tool has run on while nobody owned its call; it has its work again.
+
+        No fact is written: the attempt is the same. The time without an owner is no silence of the tool.
+        """
+        live.heard = self.clock.now()
+        self.slots.hold(live)
+        live.task = self._loop.create_task(self._supervise(live))
+        if live.call.state is State.CANCELLING:
+            self.deadlines.arm_grace(live, lambda: self._grace_over(live))
+        else:  # behind the first step of the work, which takes in what the tool has said meanwhile
+            self._loop.call_soon(self.deadlines.arm, live)
 
     def _launch(self, live: LiveCall) -> None:
         if live.call.state is State.RUNNING and live.mirror is None:
@@ -745,7 +756,9 @@ class Engine:
             self.admit(waiting)  # its gateway died while it waited; it is safe, so it runs again (Q1 h)
         return live
 
-    async def call_below(self, parent: LiveCall, tool: str, arguments: Raw, weight: float) -> Result:
+    async def call_below(
+        self, parent: LiveCall, tool: str, arguments: Raw, weight: float, key: str = ""
+    ) -> Result:
         """Call a tool below this call and wait for its end; raises UnknownName, Refused, ToolError."""
         above = parent.call
         if above.state is not State.RUNNING:
@@ -763,9 +776,14 @@ class Engine:
                 can_ask=parent.can_ask,
                 trace=child_trace(above, self.default_trace is not None),
                 inner=True,
+                claim=Claim(key) if key else None,
                 origin=parent.origin,
             )
         )
+        return await self.result_below(child)
+
+    async def result_below(self, child: LiveCall) -> Result:
+        """Wait for the end of a call that was made below another one; raises ToolError."""
         try:
             end = await self.wait_for_end(child)
         finally:
@@ -1010,8 +1028,8 @@ class Attempt(Struct, eq=False):
     def spent(self, cpu_s: float) -> None:
         note_cpu(self.live.call, cpu_s)
 
-    async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
-        return await self.engine.call_below(self.live, tool, arguments, weight)
+    async def call(self, tool: str, arguments: Raw, weight: float, key: str = "") -> Result:
+        return await self.engine.call_below(self.live, tool, arguments, weight, key)
 
 
 def _runner_start(live: LiveCall) -> RunnerStart | None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from itertools import islice
 
 import jsonschema_rs
@@ -105,6 +105,27 @@ class Questions:
 
     def _too_many(self) -> ToolError:
         return ToolError.refused(f"over {self.max_questions} questions in one call (raise max_questions)")
+
+    async def ask_again(self, live: LiveCall, question: Question, place: int) -> Answer:
+        """Wait for the answer to a question of this attempt that an owner before may have asked, or ask it.
+
+        `place`: how many questions of its key the attempt had asked before.
+        """
+        name = asked_at_place(live.call, question.key, place)
+        if name is None:
+            return await self.ask(live, question)
+        if name in live.call.open:
+            return await self.wait(live, live.call.questions[name])
+        return _repeatable_answer(live, name) or await self.ask(live, question)
+
+    def close_unclaimed(self, live: LiveCall, claimed: Set[str]) -> None:
+        """Close the questions of a call that nothing waits for: an owner before had asked them."""
+        for one in list(live.call.open.values()):
+            is_below = one.kind == "below" or bool(one.below)
+            if is_below and one.below.partition(".")[0] not in (live.below.children if live.below else ()):
+                self._child_calls.close_question(live, one.id, Answer("cancel", by=ENGINE))
+            elif not is_below and one.id not in claimed and live.call.state is State.RUNNING:
+                self._record_answer(live, one, Answer("cancel", by=TOOL))
 
     async def wait(self, live: LiveCall, question: Question) -> Answer:
         """Wait for the answer to a question that is open; it is closed when this wait ends without one."""
@@ -243,6 +264,13 @@ def questions_open_at(live: LiveCall, had: int) -> list[Question]:
     newest = {place: name for name, place in places.items()}
     now = dict.fromkeys(newest[places[name]] for name in seen if _was_open(call, name, seen[-1]))
     return [call.questions[name] for name in now if name in call.open or _is_orphan(live, name)]
+
+
+def asked_at_place(call: Call, key: str, place: int) -> str | None:
+    """The question that this attempt asked after so many others of its key, if it has asked it."""
+    mine = [name for name, one in call.questions.items() if call.asked_by[name] == call.attempt]
+    same = [name for name in mine if call.questions[name].key == key]
+    return same[place] if place < len(same) else None
 
 
 def keep_answer(live: LiveCall, question: Question, given: Answer) -> None:

@@ -125,6 +125,13 @@ class Recorder:
             self._scheduled = True
             self._loop.call_soon(self._flush)
 
+    def place(self, call: str, place: str) -> None:
+        """Record, with the facts of this pass, up to where they have what a function elsewhere said."""
+        self._batch.places[call] = place
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
     async def recorded(self) -> None:
         """Wait until all facts so far are recorded."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -143,6 +150,12 @@ class Recorder:
     def once_written(self, action: Callable[[], object]) -> None:
         """Do something once all facts so far are in the journal, however long that takes."""
         self.then(lambda: action() if self.degraded is None else self._when_back.append(action))
+
+    async def written(self) -> None:
+        """Wait until all facts so far are in the journal, however long that takes."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self.once_written(lambda: done.done() or done.set_result(None))
+        await done
 
     def kept(self, call: str, after: int) -> list[Entry]:
         """The facts of a call behind number `after` that only memory has."""
@@ -261,7 +274,7 @@ class Recorder:
             self._seen(batch, after, error is None)
         if self.degraded is not None and self._retry is None:
             self._recover()
-        if self._batch.entries or self._batch.samples or self._after:
+        if self._batch.entries or self._batch.samples or self._batch.places or self._after:
             self._flush()
 
     def _mark(self, why: str) -> None:
@@ -282,6 +295,7 @@ class Recorder:
         ring.entries.extend(batch.entries)
         ring.samples.extend(batch.samples[: MAX_RING_FACTS - len(ring.samples)])
         ring.rows.update(batch.rows)
+        ring.places.update(batch.places)
         self._ring_bytes += sum(fact_bytes(entry.fact) for entry in batch.entries)
         self._waiting = None
         if self._ring_bytes > MAX_RING_BYTES:
@@ -337,7 +351,7 @@ class Recorder:
         for entry in batch.entries:
             if type(entry.fact) is Released:
                 fell.pop(entry.call, None)
-        return Batch(kept, samples, rows)
+        return Batch(kept, samples, rows, batch.places)
 
     def _recover(self) -> None:
         """Write what waits in the ring, piece by piece; the history is back with the last one."""
@@ -354,7 +368,7 @@ class Recorder:
                 self._writing = self._loop.create_task(self._restore(pending, piece))
                 return
             self._restored += len(piece.entries)
-            if not (self._ring.entries or self._ring.samples):
+            if not (self._ring.entries or self._ring.samples or self._ring.places):
                 self._back()
                 return
 
@@ -376,7 +390,7 @@ class Recorder:
             self._put_back(piece, error)
             return
         self._restored += len(piece.entries)
-        if self._ring.entries or self._ring.samples:
+        if self._ring.entries or self._ring.samples or self._ring.places:
             self._recover()
         else:
             self._back()
@@ -397,7 +411,7 @@ class Recorder:
 def split(batch: Batch) -> tuple[Batch, Batch]:
     """The first part of a batch, of at most PIECE_BYTES or one fact, and the rest.
 
-    What belongs to the end of a call goes with its end; samples go last, with the calls that they are of.
+    What belongs to the end of a call goes with its end; samples and places go last, after all facts.
     """
     size = 0
     for at, entry in enumerate(batch.entries):
@@ -410,7 +424,7 @@ def split(batch: Batch) -> tuple[Batch, Batch]:
     ended = {entry.call for entry in first if type(entry.fact) is Finished}
     rows = {call: row for call, row in batch.rows.items() if call in ended}
     later = {call: row for call, row in batch.rows.items() if call not in ended}
-    return Batch(first, [], rows), Batch(rest, batch.samples, later)
+    return Batch(first, [], rows), Batch(rest, batch.samples, later, batch.places)
 
 
 def _why(error: BaseException) -> str:

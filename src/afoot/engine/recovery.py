@@ -118,7 +118,7 @@ class _Recovery:
         engine.adopt(live)
         live.orphaned = len(call.questions)
         engine.commit(live, Interrupted(engine.clock.now(), spent_until_last_sign(call)))
-        if call.cancel is not None or _lacks_secrets(call) or await _is_below(call, engine.journal):
+        if call.cancel is not None or lacks_secrets(call) or await _is_below(call, engine.journal):
             self._give_up(live)
         elif call.started is None and _is_asked(call) and not _is_back(call, engine.catalog):
             live.task = asyncio.create_task(self._wait_for_tool(live))
@@ -193,8 +193,12 @@ def _may_go_on(live: LiveCall, max_attempts: int) -> bool:
     call = live.call
     if call.started is None:
         return _is_asked(call) or _is_lasting(live)
-    is_wanted = bool(call.questions) or _is_lasting(live)
-    return is_wanted and _is_safe(live) and call.attempt < max_attempts
+    return is_wanted(live) and _is_safe(live) and call.attempt < max_attempts
+
+
+def is_wanted(live: LiveCall) -> bool:
+    """Whether somebody can find a call again that has begun, although its gateway died (X1)."""
+    return bool(live.call.questions) or _is_lasting(live)
 
 
 def _is_safe(live: LiveCall) -> bool:
@@ -223,7 +227,7 @@ async def _is_below(call: Call, journal: Journal) -> bool:
         return True
 
 
-def _lacks_secrets(call: Call) -> bool:
+def lacks_secrets(call: Call) -> bool:
     """Whether its tool had secrets, in arguments or in `_meta`, that are not kept (S4)."""
     return bool(redacted_pointers(call.arguments) or redacted_pointers(call.opened.more))
 
@@ -232,14 +236,14 @@ def _failure(live: LiveCall, outcome: str) -> Failure:
     call = live.call
     what = "before it could end" if outcome == "lost" else "while it ran; its effects may have happened"
     text = f"{outcome}: the gateway died {what}"
-    if call.is_safe and _lacks_secrets(call):
+    if call.is_safe and lacks_secrets(call):
         text += "; it was not run again, because secrets in its arguments are not kept"
     return Failure(text, "unavailable", outcome, retryable=call.started is None or _is_safe(live))
 
 
 def _equip(live: LiveCall, catalog: Catalog) -> bool:
     """Give a loaded call its work again, if its tool is still the same."""
-    found = _same_tool(live.call, catalog)
+    found = same_tool(live.call, catalog)
     if found is None:
         log.warning("call %s: its tool %s is gone, or another now", live.call.id, live.tool.name)
         return False
@@ -252,7 +256,7 @@ def _equip(live: LiveCall, catalog: Catalog) -> bool:
     return True
 
 
-def _same_tool(call: Call, catalog: Catalog) -> tuple[Provider, Tool] | None:
+def same_tool(call: Call, catalog: Catalog) -> tuple[Provider, Tool] | None:
     """The tool of a call, if it is the same, under any name: names change as servers come and go (U3)."""
     meant = call.opened.server, call.definition.digest
     same = [one for one in catalog.known.values() if (one[1].server, one[1].digest) == meant]
@@ -263,4 +267,4 @@ def _is_back(call: Call, catalog: Catalog) -> bool:
     """Whether the tool of a call is there, or what has become of it."""
     named = catalog.known.get(call.opened.tool)
     is_its_own = named is not None and named[1].server == call.opened.server
-    return is_its_own or _same_tool(call, catalog) is not None
+    return is_its_own or same_tool(call, catalog) is not None

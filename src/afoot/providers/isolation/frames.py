@@ -122,6 +122,7 @@ class AskQuestion(IpcMessage, frozen=True, tag="ask"):
 
     number: int
     question: Question
+    place: int = 0  # how many of its key the function asked before, where a next owner may ask for it again
 
 
 class InvokeTool(IpcMessage, frozen=True, tag="invoke"):

@@ -143,7 +143,7 @@ class RemoteRun:
         assert reply.answer is not None
         return reply.answer
 
-    async def call(self, tool: str, arguments: Raw, weight: float) -> Result:
+    async def call(self, tool: str, arguments: Raw, weight: float, key: str = "") -> Result:
         """The result of a call below this one; raises CallerError, ToolError."""
         number = next(self._numbers)
         reply = await self._request(number, InvokeTool(number, tool, arguments, weight))

@@ -8,7 +8,7 @@ one series for the whole cluster. A call belongs to one gateway at a time; nobod
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Self
 
@@ -93,6 +93,10 @@ class RedisJournal:
             batch = codec.storable(batch)
             ready = codec.encode_batch(batch)
         return asyncio.ensure_future(self._write(ready, batch))
+
+    def number(self, call: str) -> int:
+        """The number of this owner's turn of a call."""
+        return self.numbers.get(call, 1)
 
     def check(self) -> None:
         """Do nothing: every write finds out by itself whether the history is still there."""
@@ -222,7 +226,7 @@ class RedisJournal:
                     if self.is_unsure:
                         ready = await self._without_written(batch)
                         self.is_unsure = False
-                    reply = await self.scripts.run(APPEND, *self._arguments(ready, claimed))
+                    reply = await self.scripts.run(APPEND, *self._arguments(ready, claimed, batch.places))
                     break
                 except _TROUBLE as error:
                     self.is_unsure = True
@@ -258,11 +262,13 @@ class RedisJournal:
             key = f"{self.prefix}call:{call}"
             seq, owner, number = await self._client.execute_command("HMGET", key, "s", "o", "n")
             if owner == self.owner.encode() and int(number) == self.numbers.get(call, 1):
-                written[call] = int(seq)
+                written[call] = int(seq or 0)
         missing = [entry for entry in batch.entries if entry.seq > written.get(entry.call, 0)]
         return codec.encode_batch(Batch(missing, batch.samples, batch.rows))
 
-    def _arguments(self, ready: codec.EncodedBatch, claimed: set[str]) -> list[Any]:
+    def _arguments(
+        self, ready: codec.EncodedBatch, claimed: set[str], places: Mapping[str, str]
+    ) -> list[Any]:
         """The arguments of the script that appends: what it needs to know, then all bodies."""
         opened = dict(ready.opened)
         ended = {call for (call,) in ready.ended}
@@ -280,7 +286,8 @@ class RedisJournal:
         for row in ready.rows.values():
             arguments.append(rows.encode_row(row))
             listed.append((row.id, 1 + len(arguments), *rows.columns(row)))
-        arguments[2] = msgpack.encode({"facts": facts, "samples": samples, "rows": listed})
+        told = [(call, numbers.get(call, 1), place, next_place(place)) for call, place in places.items()]
+        arguments[2] = msgpack.encode({"facts": facts, "samples": samples, "rows": listed, "places": told})
         return arguments
 
     def _decoded(self, found: Iterable[Any], call: str) -> list[tuple[int, Entry]]:
@@ -300,6 +307,12 @@ class RedisJournal:
 def key_prefix(name: str) -> str:
     """The beginning of all keys of the cluster with this name."""
     return f"{{{name}}}:"
+
+
+def next_place(place: str) -> str:
+    """The place behind this one, in what a function said."""
+    attempt, _, number = place.partition("-")
+    return f"{attempt}-{int(number) + 1}"
 
 
 def _claimed(entries: Iterable[Entry]) -> set[str]:

@@ -15,6 +15,7 @@ from afoot.store.redis.connect import Client
 # turn of the same one (it was fenced off): then it is left out and named in the reply. A segment that does
 # not begin behind the last one of its call is a conflict, and nothing of the batch is written.
 # A segment: {call, facts, last seq, argument with its body, owner number, opened at or '', ended, claimed}.
+# A place: {call, owner number, place, the next one}: the facts have what its function said up to there.
 # Bodies are arguments of their own: the decoder of MessagePack in Redis knows no bytes, only text.
 APPEND = """
 local p, me, epoch = ARGV[1], ARGV[2], ARGV[3]
@@ -54,9 +55,17 @@ for _, s in ipairs(kept) do
   if s[7] then
     redis.call('ZREM', p .. 'live', call)
     redis.call('HDEL', p .. 'owners', call)
+    redis.call('DEL', p .. 'said:' .. call, p .. 'task:' .. call)
   elseif s[6] ~= '' then
     redis.call('ZADD', p .. 'live', s[6], call)
     redis.call('HSET', p .. 'owners', call, me)
+  end
+end
+for _, s in ipairs(given.places) do
+  local h = redis.call('HMGET', p .. 'call:' .. s[1], 'o', 'n')
+  if h[1] == me and tonumber(h[2]) == s[2] then
+    redis.call('HSET', p .. 'call:' .. s[1], 'heard', s[3])
+    redis.call('XTRIM', p .. 'said:' .. s[1], 'MINID', s[4])
   end
 end
 for _, s in ipairs(given.samples) do
@@ -91,6 +100,7 @@ for _, c in ipairs(cmsgpack.unpack(ARGV[2])) do
     for _, sample in ipairs(redis.call('HVALS', p .. 'samples:' .. call)) do bytes = bytes + #sample end
     bytes = bytes + redis.call('HSTRLEN', p .. 'row', call)
     redis.call('DEL', key, p .. 'facts:' .. call, p .. 'samples:' .. call, p .. 'commands:' .. call)
+    redis.call('DEL', p .. 'said:' .. call, p .. 'task:' .. call)
     redis.call('HDEL', p .. 'row', call)
     redis.call('ZREM', p .. 'rows', call)
     redis.call('ZREM', p .. 'order', call)
