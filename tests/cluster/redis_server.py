@@ -20,10 +20,11 @@ START_S = 10.0
 class RedisServer:
     """One server on a port of its own, with a folder for its file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
         self.folder = folder
         self.port = _free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._host = host
+        self.url = f"redis://{host}:{self.port}/0"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -32,7 +33,8 @@ class RedisServer:
         assert program is not None, "redis-server is missing; scripts/test installs it"
         settings = {
             "port": self.port,
-            "bind": "127.0.0.1",
+            "bind": self._host,
+            "protected-mode": "no",
             "dir": self.folder,
             "save": "",
             "appendonly": "yes",

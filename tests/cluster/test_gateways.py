@@ -18,13 +18,18 @@ from tests.e2e.raw_client import Http, call, modern, request
 from tests.serve.api_client import Api
 
 
-def gateway(folder: Path, redis: RedisServer, number: int, *tools: Path) -> Gateway:
-    """One more gateway of the cluster, with a state folder of its own; `tools` come besides the usual."""
+def gateway(
+    folder: Path, redis: RedisServer, number: int, *tools: Path, prefix: Sequence[str] = ()
+) -> Gateway:
+    """One more gateway of the cluster, with a state folder of its own; `tools` come besides the usual.
+
+    `prefix`: the words before its command, as those that put it into a namespace.
+    """
     place = folder / str(number)
     place.mkdir(parents=True, exist_ok=True)
     config = place / "afoot.toml"
     config.write_text(f'unanswerable = "wait"\n[cluster]\nredis = "{redis.url}"\nlease_s = 1.0\n')
-    made = Gateway(place, {"config": config, "drain_s": 0.2, "server_concurrency": 0}, tools)
+    made = Gateway(place, {"config": config, "drain_s": 0.2, "server_concurrency": 0}, tools, prefix)
     made.start()
     return made
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -21,7 +21,9 @@ STOP_S = 20.0
 class WorkerProcess:
     """One worker of the cluster of this name, which runs the tools of these tests."""
 
-    def __init__(self, redis: RedisServer, name: str, folder: Path, slots: int = 4) -> None:
+    def __init__(
+        self, redis: RedisServer, name: str, folder: Path, slots: int = 4, prefix: Sequence[str] = ()
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "worker.toml"
         config.write_text(f'drain_s = 2\n[cluster]\nredis = "{redis.url}"\nname = "{name}"\nlease_s = 1.0\n')
@@ -30,7 +32,7 @@ class WorkerProcess:
         environment = {**os.environ, "AFOOT_HOME": str(folder / "home"), "PYTHONPATH": str(TOOLS.parents[2])}
         with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "afoot", *words],
+                [*prefix, sys.executable, "-m", "afoot", *words],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment,
             )  # fmt: skip
         self.id = ""

@@ -24,10 +24,15 @@ class Gateway:
     """One process, its folder, and what can be asked of both."""
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, object] | None = None, tools: Sequence[Path] = ()
+        self,
+        folder: Path,
+        settings: Mapping[str, object] | None = None,
+        tools: Sequence[Path] = (),
+        prefix: Sequence[str] = (),
     ) -> None:
         """Settings are the environment's, without `AFOOT_`, in lower case; `tools` come besides the usual."""
         self._tools = tools
+        self._prefix = prefix  # words before its command
         self.folder = folder
         self.store = folder / "calls.db"
         self.errors = folder / "stderr"
@@ -59,7 +64,7 @@ class Gateway:
 
     def start(self) -> None:
         """Start it on HTTP; fails with what it said if it does not come up."""
-        command = self.command("--http", "127.0.0.1:0", "--json")
+        command = [*self._prefix, *self.command("--http", "127.0.0.1:0", "--json")]
         environment = self.environment
         with self.errors.open("ab") as errors:
             self._process = subprocess.Popen(
