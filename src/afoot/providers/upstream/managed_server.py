@@ -93,7 +93,7 @@ class ServerConnection(Protocol):
     def tell_roots_changed(self, caller: str) -> None: ...
 
 
-class Lease:
+class ConnectionLease:
     """A connection, and how many calls use it.
 
     A replaced connection is closed when its last call has finished.
@@ -124,7 +124,7 @@ class ManagedServer:
         self.entry = entry
         self.why = entry.why  # why it cannot be used, or did not open
         self.limits: Limits | None = None  # of its tools, where nothing nearer is set
-        self.lease: Lease | None = None  # None: it is disabled or cannot be used
+        self.lease: ConnectionLease | None = None  # None: it is disabled or cannot be used
         self.tokens: TokenSource | None = None  # the login to it, if it can have one
         self._listeners: list[OnChange] = []
         self._stop_listening: StopListening | None = None
@@ -237,10 +237,10 @@ class ManagedServer:
         self._subscribed.discard(uri)
         await self.connection.unsubscribe(uri)
 
-    def connect(self, connection: ServerConnection | None) -> Lease | None:
+    def connect(self, connection: ServerConnection | None) -> ConnectionLease | None:
         """Use this connection from now on; returns the one before, which calls may still use."""
         before = self.lease
-        self.lease = None if connection is None else Lease(connection)
+        self.lease = None if connection is None else ConnectionLease(connection)
         if self._stop_listening is not None:
             self._stop_listening()
         self._stop_listening = None if connection is None else connection.listen(self._tell)
@@ -262,7 +262,7 @@ class ManagedServer:
             listener(kind, uri)
 
     async def _run(
-        self, tool: str, arguments: Raw, prepared_on: Lease, work: Work, digest: str, run: Run
+        self, tool: str, arguments: Raw, prepared_on: ConnectionLease, work: Work, digest: str, run: Run
     ) -> Result:
         lease = self.lease
         if lease is None:

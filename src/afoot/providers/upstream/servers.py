@@ -16,7 +16,7 @@ from afoot.engine.catalog import Catalog
 from afoot.errors import AfootError, CallerError, UnknownName
 from afoot.hosts.secrets import environment, read_all
 from afoot.providers.upstream.client_sessions import ClientSessions
-from afoot.providers.upstream.managed_server import Lease, ManagedServer, ServerConnection
+from afoot.providers.upstream.managed_server import ConnectionLease, ManagedServer, ServerConnection
 from afoot.providers.upstream.oauth.logins import LoginAttempt, Logins
 from afoot.providers.upstream.provider import ServerOptions, Upstream
 from afoot.providers.upstream.roster import FoundServer, KnownServers, Roster, ServerEntry, settings_digest
@@ -48,7 +48,7 @@ class Servers:
         self._servers: dict[str, ManagedServer] = {}
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._retired: set[Lease] = set()  # closed when their last call is over
+        self._retired: set[ConnectionLease] = set()  # closed when their last call is over
         self._turns = asyncio.Semaphore(MAX_OPENING)
 
     async def __aenter__(self) -> Self:
@@ -313,19 +313,19 @@ class Servers:
             managed.why = "could not be opened; the gateway's log says more"
             log.error("server %s could not be opened", managed.name, exc_info=error)
 
-    def _retire(self, name: str, lease: Lease | None) -> None:
+    def _retire(self, name: str, lease: ConnectionLease | None) -> None:
         if lease is not None:
             self._retired.add(lease)
             self._spawn(self._close_when_free(name, lease))
 
-    async def _close_when_free(self, name: str, lease: Lease) -> None:
+    async def _close_when_free(self, name: str, lease: ConnectionLease) -> None:
         if lease.users:
             log.info("server %s: %d calls finish on the old connection", name, lease.users)
         await lease.free.wait()
         await self._close(lease)
         self._retired.discard(lease)
 
-    async def _close(self, lease: Lease) -> None:
+    async def _close(self, lease: ConnectionLease) -> None:
         try:
             await lease.connection.close()
         except Exception:
