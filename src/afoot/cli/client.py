@@ -32,6 +32,7 @@ EXIT_BY_OUTCOME = {
 _EXIT_BY_STATUS = {401: REFUSED, 403: REFUSED, 421: REFUSED, 500: LOST, 503: REFUSED}
 CONNECT_S = 5.0
 ANSWER_S = 30.0
+ALIVE = "alive"  # the name of an event that says no more than that its stream lives
 STREAM_SILENCE_S = 60.0  # a stream sends a keep-alive every 15 s
 CHUNK_BYTES = 1 << 20
 MAX_PROOF_BYTES = 1 << 16
@@ -200,8 +201,11 @@ def connect(at: str = "") -> GatewayClient:
     return GatewayClient(url, os.environ.get("AFOOT_TOKEN") or _token_of_running_gateway(url))
 
 
-def read_events(response: HTTPResponse) -> Iterator[ServerSentEvent]:
-    """The events of a stream as they come; it ends with the stream, or where that breaks off."""
+def read_events(response: HTTPResponse, *, with_alive: bool = False) -> Iterator[ServerSentEvent]:
+    """The events of a stream as they come; it ends with the stream, or where that breaks off.
+
+    `with_alive`: whatever else arrives, such as a keep-alive, is an event ALIVE.
+    """
     parser = EventParser()
     parts: list[bytes] = []
     try:
@@ -212,6 +216,8 @@ def read_events(response: HTTPResponse) -> Iterator[ServerSentEvent]:
             if b"\n\n" in joined:
                 yield from parser.feed(b"".join(parts))
                 parts = []
+            if with_alive:
+                yield ServerSentEvent("", ALIVE)
     except (OSError, HTTPException, ValueError):
         return  # the stream broke off; the caller sees that the last event is missing
 

@@ -168,6 +168,26 @@ def test_a_gateway_that_dies_is_said_and_found_again_where_it_comes_back(tmp_pat
             assert screen.end() == 0 and screen.is_restored()
 
 
+def test_a_gateway_that_says_nothing_is_as_good_as_away_until_it_speaks_again(tmp_path: Path) -> None:
+    """V6: a stream that is silent for longer than its keep-alives allow; no clock counts on by guessing."""
+    with fresh(tmp_path, {"keepalive_s": 0.5}) as gateway:
+        call = Api(gateway).start("linger", tag=tag())
+        with terminal(["watch"], gateway.environment) as screen:
+            screen.see(lambda shown: row(shown, call) != "")
+            screen.wait(4.0)
+            assert "Not connected" not in screen.shown, "keep-alives are heard"
+            gateway.process.send_signal(signal.SIGSTOP)
+            try:
+                known = screen.see(lambda shown: re.search(LOST, shown) is not None)
+                screen.wait(1.5)
+                assert screen.shown == known
+            finally:
+                gateway.process.send_signal(signal.SIGCONT)
+            screen.see(lambda shown: "Not connected" not in shown and "▶ linger" in row(shown, call))
+            screen.type("q")
+            assert screen.end() == 0
+
+
 @pytest.mark.parametrize("wide", [80, 100])
 def test_a_line_as_wide_as_the_screen_keeps_its_last_character(gateway: Gateway, wide: int) -> None:
     """V2: the cursor waits behind it, and what erases the rest of the line may not erase it."""

@@ -81,7 +81,7 @@ def _events_forever(at: str) -> "Iterator[FeedItem]":
             client = connect(at)
             response = client.open_stream("GET", "/api/events", last=last)
             yield GatewayReachability(is_reachable=True)
-            for event in read_events(response):
+            for event in read_events(response, with_alive=True):
                 last = event.id or last
                 yield event
                 if event.event == "snapshot":

@@ -15,7 +15,14 @@ from typing import Any
 
 import msgspec
 
-from afoot.cli.client import STOP_SIGNALS, CliError, GatewayClient, connect, handle_signals, path_segment
+from afoot.cli.client import (
+    STOP_SIGNALS,
+    CliError,
+    GatewayClient,
+    connect,
+    handle_signals,
+    path_segment,
+)
 from afoot.cli.terminal import text
 from afoot.cli.terminal.ansi import FRAME_S, FullScreen, Keyboard, LineEditor
 from afoot.cli.terminal.call_words import STATES
@@ -41,6 +48,10 @@ KEYS_HELP = (
     "Silent: since the last sign of life; ● to ○: what is left of its limit; ‖: time to answer.",
 )
 NOTE_S = 5.0  # how long a note about the last action is shown
+SILENCE_S = 30.0  # how long a stream may be silent before its first snapshot
+SLACK_S = 2.0
+FEW_CALLS = 500  # of so many, the table is drawn at each change
+PAUSE_S = 0.25  # between two drawings of more calls
 MIN_TABLE_LINES = 3  # lines that the table keeps while a question is open
 PAGE_ROWS = 10  # rows that page up and page down move
 
@@ -125,8 +136,10 @@ class Dashboard:
         self._panel: PromptPanel | None = None
         self._note = ("", 0.0)
         self._is_unfolded = False
-        self._clock = GatewayClock()
+        self._clock = GatewayClock(time.time() - time.monotonic())
         self._lost_at: float | None = None  # when the gateway was lost, by its clock: everything stands still
+        self._heard_at = time.monotonic()  # when anything came from the gateway
+        self._silence_limit_s = SILENCE_S  # a stream that is silent for longer is dead
         self._drawn_at = 0.0
         self._is_dirty = True
         self._signals: list[signal.Signals] = []
@@ -289,25 +302,36 @@ class Dashboard:
             self._draw()
 
     def _apply(self, item: FeedItem | None) -> None:
-        self._is_dirty = True
+        if item is None:
+            raise LeaveDashboard
+        if isinstance(item, GatewayReachability) and not item.is_reachable:
+            self._lose_gateway()
+            return
+        self._heard_at = time.monotonic()
+        if self._lost_at is not None:
+            self._lost_at = None
+            self._is_dirty = True
         match item:
-            case None:
-                raise LeaveDashboard
-            case GatewayReachability(is_reachable=True):
-                self._lost_at = None
-            case GatewayReachability():
-                here = self._clock.now(time.monotonic())
-                self._lost_at = here if self._lost_at is None else self._lost_at
             case EndedCalls():
                 self._live_state.load_ended(item)
             case ServerSentEvent(event="snapshot"):
-                self._live_state.load_snapshot(_snapshot_decoder.decode(item.data))
+                snapshot = _snapshot_decoder.decode(item.data)
+                self._silence_limit_s = 2 * snapshot.keepalive_s + SLACK_S
+                self._live_state.load_snapshot(snapshot)
+                self._clock.hear(snapshot.now, self._heard_at)
             case ServerSentEvent(event="changes"):
-                self._live_state.apply_changes(_changes_decoder.decode(item.data))
+                changes = _changes_decoder.decode(item.data)
+                self._live_state.apply_changes(changes)
+                self._clock.hear(changes.now, self._heard_at)
             case _:
                 return
-        if isinstance(item, ServerSentEvent):
-            self._clock.hear(self._live_state.now, time.monotonic())
+        self._is_dirty = True
+
+    def _lose_gateway(self) -> None:
+        """Let everything stand still where it is: nobody knows how the calls go on."""
+        if self._lost_at is None:
+            self._lost_at = self._clock.now(time.monotonic())
+            self._is_dirty = True
 
     def _handle_signals(self) -> None:
         while self._signals:
@@ -327,15 +351,20 @@ class Dashboard:
         os.kill(os.getpid(), signal.SIGSTOP)
         for device in reversed(devices):
             device.__enter__()
+        self._heard_at = time.monotonic()  # meanwhile nobody read the stream
         self._is_dirty = True
 
     def _next_draw(self) -> float:
         """The time of the next drawing: soon after a change, and at the pulse's rate while clocks run."""
         is_moving = self._live_state.calls and self._lost_at is None
-        return self._drawn_at + (FRAME_S if self._is_dirty else 1 / PULSE_HZ if is_moving else 1.0)
+        frame_s = FRAME_S if len(self._live_state.calls) < FEW_CALLS else PAUSE_S
+        pulse_s = max(frame_s, 1 / PULSE_HZ) if is_moving else 1.0
+        return self._drawn_at + (frame_s if self._is_dirty else pulse_s)
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
+        if self._drawn_at - self._heard_at > self._silence_limit_s:
+            self._lose_gateway()
         self._is_dirty = False
         live_state = self._live_state
         width, height = self._screen.size()

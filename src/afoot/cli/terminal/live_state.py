@@ -97,6 +97,7 @@ class LiveSnapshot(Struct, frozen=True):
     now: float
     calls: list[SnapshotCall]
     degraded: str | None = None
+    keepalive_s: float = 15.0  # the stream is never silent for longer
 
 
 class ReadingUpdate(Struct, frozen=True):
