@@ -275,14 +275,22 @@ def test_both_clocks_of_a_call_are_seen_and_stand_still_while_a_person_is_asked(
         assert now - clocks["heard"] - 0.7 < float(found[1]) <= now - clocks["heard"] + 0.1
         assert now - clocks["since"] - 0.7 < float(found[2]) <= now - clocks["since"] + 0.1
         lines = screen.shown.split("\n")
-        assert lines[2].startswith("Waiting for you  1") and asks[-8:] in lines[3]
-        before = re.search(r"◆ ask_name local +key 1 +‖ 9:(5\d) +(\d\.\d) s ", lines[3])
-        assert before, lines[3]
-        screen.see(lambda shown: f"‖ 9:{int(before[1]) - 2}" in row(shown, asks))
-        assert f" {before[2]} s " in row(screen.shown, asks), "its ceiling stands still"
+        assert lines[2].startswith("Waiting for you  ")
+        waits, runs = (next(at for at, line in enumerate(lines) if one[-8:] in line) for one in (asks, call))
+        assert waits < runs
+        before = left_to_answer(lines[waits])
+        screen.see(lambda shown: left_to_answer(row(shown, asks))[0] <= before[0] - 2)
+        assert left_to_answer(row(screen.shown, asks))[1] == before[1], "its ceiling stands still"
         screen.type("q")
         screen.end()
     cancel(api, call, asks)
+
+
+def left_to_answer(line: str) -> tuple[int, str]:
+    """The seconds that a person has left, and the time on the clock, as a row tells them."""
+    found = re.search(r"◆ ask_name local +key \d +‖ (\d+):(\d\d) +(\d\.\d s) ", line)
+    assert found, line
+    return 60 * int(found[1]) + int(found[2]), found[3]
 
 
 def test_a_silent_call_is_said_to_end_before_it_does(gateway: Gateway, api: Api) -> None:
@@ -329,7 +337,8 @@ def test_hostile_and_wide_text_breaks_no_row(gateway: Gateway, api: Api, wide: i
         screen.see(lambda shown: all(call[-8:] in shown or wide == 60 for call in calls) and "漢字" in shown)
         lines = screen.shown.split("\n")
         assert all(display_width(line) <= wide and line.isprintable() for line in lines)
-        assert sum(line.startswith(("◆ ", "▶ ")) for line in lines) == 3
+        for shape, tool in (("◆", "nasty"), ("▶", "broad"), ("▶", "linger")):
+            assert re.search(rf"^{shape} .*{tool} ", screen.shown, re.MULTILINE), screen.shown
         assert b"\x1b]0;" not in screen.raw and "\u202e".encode() not in screen.raw
         screen.type("q")
         screen.end()
