@@ -22,7 +22,7 @@ from afoot.cli.terminal.forms import parse_pairs
 from afoot.cli.terminal.live_state import ANSWERABLE_KINDS, LiveSnapshot
 from afoot.cli.terminal.prompts import QuestionDialog, answer_options, case_of_call
 from afoot.cli.terminal.rows import PULSE_HZ
-from afoot.cli.terminal.text import format_duration, reading_text, short_id, short_question_id
+from afoot.cli.terminal.text import format_span, reading_text, short_id, short_question_id
 from afoot.core.call import Call, note, replay
 from afoot.core.facts import Asked, Entry, Finished, Opened, Question
 from afoot.serve.api.views import ReadingEvent
@@ -297,7 +297,7 @@ def lost_error(call: Call, error: CliError) -> CliError:
         return error
     latest = call.latest
     at = (
-        f", {format_duration(latest.at - call.opened.at)} after its start at {reading_text(latest)}"
+        f", {format_span(latest.at - call.opened.at)} after its start at {reading_text(latest)}"
         if latest
         else ""
     )

@@ -230,7 +230,7 @@ def _row(call: dict[str, Any]) -> tuple[str, ...]:
     return (
         terminal.short_id(call["id"]), call["tool"], state.replace("_", " "),
         terminal.format_progress(call["progress"], call["total"]),
-        terminal.format_duration(call["elapsed_s"]), terminal.format_time(call["opened"]), message,
+        terminal.format_span(call["elapsed_s"]), terminal.format_time(call["opened"]), message,
     )  # fmt: skip
 
 

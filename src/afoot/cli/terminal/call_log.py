@@ -14,8 +14,8 @@ from afoot.cli.terminal.text import (
     clean,
     describe_fact,
     failure_text,
-    format_duration,
     format_progress,
+    format_span,
     format_time,
     reading_text,
     short_id,
@@ -87,7 +87,7 @@ def choose_items(items: Sequence[Entry | StoredReading]) -> Iterator[tuple[Entry
 def outcome_lines(call: Call, end: Finished) -> Iterator[str]:
     """The lines for the end of a call: its outcome, its duration, and its last progress."""
     outcome = end.outcome.replace("_", " ")
-    after = f"after {format_duration(end.at - call.opened.at)}"
+    after = f"after {format_span(end.at - call.opened.at)}"
     far = _progress_at_end(call, end)
     if end.failure is None:
         yield f"{outcome} {after}{far and f' at {far}'}"
@@ -98,7 +98,7 @@ def outcome_lines(call: Call, end: Finished) -> Iterator[str]:
         yield f"it had come to {far}"
     if end.failure.retryable:
         wait = end.failure.retry_after_s
-        yield f"it may be tried again{f' in {format_duration(wait)}' if wait else ''}"
+        yield f"it may be tried again{f' in {format_span(wait)}' if wait else ''}"
     if end.failure.hint:
         yield f"what you can do: {clean(end.failure.hint)}"
 
@@ -136,7 +136,7 @@ def _summary_lines(call: Call, view: JsonCall) -> Iterator[str]:
     yield from (f"  {line}" for line in _state_lines(call))
     measured = [one.cpu_s for one in (call.end, call.released) if one is not None]
     if cpu_s := max(measured, default=0.0):
-        yield f"  {format_duration(cpu_s)} of processor time"
+        yield f"  {format_span(cpu_s)} of processor time"
     if call.end is not None and call.end.failure is not None and call.end.failure.side_effects != "none":
         yield f"  side effects: {call.end.failure.side_effects}"
     for word, name in (("again of call", opened.rerun_of), ("called by call", opened.parent)):
@@ -154,7 +154,7 @@ def _child_lines(counts: Mapping[str, int] | None, calls: Sequence[JsonCall]) ->
     for one in sorted(calls, key=lambda one: one["opened"]):
         state = str(one["outcome"] or one["state"]).replace("_", " ")
         far = format_progress(one["progress"], one["total"], one.get("source", "tool"))
-        parts = (short_id(one["id"]), clean(one["tool"]), state, format_duration(one["elapsed_s"]), far)
+        parts = (short_id(one["id"]), clean(one["tool"]), state, format_span(one["elapsed_s"]), far)
         yield f"    {'  '.join(part for part in parts if part)}"
     if len(calls) < counts["total"] and calls:
         yield f"    … {counts['total'] - len(calls)} more"
@@ -192,7 +192,7 @@ def _answer_note(fact: Fact, call: Call) -> str:
     match fact:
         case Answered() if fact.question in call.asked_at:
             where = fact.answer.surface
-            took = format_duration(fact.at - call.asked_at[fact.question])
+            took = format_span(fact.at - call.asked_at[fact.question])
             place = f" in the {clean(where)}" if where else ""
             return f"{place}, {took} after {short_question_id(fact.question)}"
         case _:

@@ -154,16 +154,6 @@ def short_tool_name(tool: str, width: int = 16) -> str:
     return f"…{tool[start:]}"
 
 
-def format_duration(seconds: float) -> str:
-    """A duration: 0.5 s, 12 s, 3:05 min, 2:01:00 h."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}:{rest:02} min"
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02} h"
-
-
 def format_elapsed(seconds: float) -> str:
     """An elapsed time: 0:07, 12:40, 1:02:03."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
