@@ -136,6 +136,15 @@ def test_another_attempt_and_a_pending_cancel_are_told() -> None:
     assert tags(ended) == []
 
 
+def test_a_call_that_ended_well_says_its_result_and_not_its_last_progress() -> None:
+    """V6: where it has a line for people."""
+    node = node_after(Started(100.0), Finished(101.0, "ok"))
+    node.call.latest = Reading(100.5, 3, 3, "page 3")
+    assert said(node, 102.0) == ("", "page 3")
+    node.result_line = "3 pages"
+    assert said(node, 102.0) == ("", "3 pages")
+
+
 def test_only_a_call_that_advances_has_a_time_left() -> None:
     """V6, P9: none is shown for a stalled or held-up call, as it would not hold."""
     node = node_after(Started(100.0))

@@ -30,6 +30,7 @@ from afoot.core.facts import (
     Question,
     Reading,
     Released,
+    Result,
     Started,
 )
 from afoot.observe.eta import Eta
@@ -90,6 +91,18 @@ def test_a_call_is_shown_from_its_first_fact_to_a_while_after_its_last() -> None
     assert scene.ended
     scene.drop_ended(101.1 + ENDED_SHOWN_S)
     assert not scene.ended
+
+
+def test_a_call_that_ended_well_keeps_its_result_in_a_line_and_no_more() -> None:
+    """V6: as the console lists it; a result that is data, or of a failure, is no line."""
+    scene = LiveState()
+    text = msgspec.Raw(b'[{"type": "text", "text": "38 invoices\\nand more"}]')
+    data = msgspec.Raw(b'[{"type": "text", "text": "{}"}]')
+    for name, content, outcome in (("a", text, "ok"), ("b", data, "ok"), ("c", text, "failed")):
+        told(scene, (name, 1, opened()), (name, 2, Finished(101.0, outcome, Result(content))))
+    assert [node.result_line for node in scene.ended] == ["38 invoices", "", ""]
+    results = [node.call.end.result for node in scene.ended if node.call.end]
+    assert [bytes(one.content) for one in results if one] == [b"", b"", b""]
 
 
 def test_calls_that_end_stay_for_five_minutes_up_to_a_thousand() -> None:

@@ -102,7 +102,7 @@ def last_words(node: CallNode, state: str, at: float) -> str:
     call = node.call
     latest = call.latest.message if call.latest is not None else None
     if call.end is not None:
-        return _words_at_end(call) or latest or ""
+        return _words_at_end(call) or node.result_line or latest or ""
     if node.cancel_due is not None:
         return f"cancels in {format_left(node.cancel_due - at)}"
     if state == "held_up" and call.hindered is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec import Raw, Struct, field
 
 from afoot.cli.terminal.clocks import has_own_question
-from afoot.core.call import Call, State, note_number, replay
+from afoot.core.call import Call, State, note_number, replay, without_results
 from afoot.core.facts import (
     Entry,
     Failure,
@@ -23,6 +23,7 @@ from afoot.core.facts import (
     Reading,
     Started,
 )
+from afoot.core.notices import result_line
 from afoot.observe.eta import Eta
 
 ENDED_SHOWN_S = 300.0  # how long a call that has ended is shown
@@ -162,6 +163,7 @@ class CallNode(Struct, eq=False):
     ended_children: deque["CallNode"] = field(default_factory=lambda: deque(maxlen=MAX_ENDED_CHILDREN))
     child_count: int = 0  # all children ever seen
     failed_count: int = 0  # those of them that did not end ok
+    result_line: str = ""  # the result of a call that ended well, in a line
     over_at: float = 0.0  # when the call and all calls below it had ended
 
 
@@ -307,6 +309,9 @@ class LiveState:
         node.eta = None
         node.stalled = False
         node.cancel_due = None
+        if node.call.end is not None and node.call.end.result is not None and node.call.end.outcome == "ok":
+            node.result_line = result_line(node.call.end.result)
+        node.call = without_results(node.call)  # it is shown for minutes, and may be large
         if node.above is not None:
             node.above.failed_count += node.call.end is not None and node.call.end.outcome != "ok"
         while node.call.end is not None and not node.live_children:  # nor does anything below it live
