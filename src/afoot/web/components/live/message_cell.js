@@ -25,6 +25,7 @@ export function messageCell(shown) {
     h("span.warning.cut", { "data-tone": () => (state() === "held_up" ? null : "bad") }, () => warning(shown)),
     h("span.time-left", { "aria-hidden": "true" }, () => timeLeftWords(shown)), // of a narrow row
     h("span.cut", () => safeText(lastWords(shown), MAX_CHARS)),
+    h("span.all-arguments", { shown: () => isApproval(shown) }, "all arguments"), // the first narrow row leads to them
     h("span.go-on", icon("right", "s")), // of a narrow row that waits
   );
 }
@@ -60,6 +61,9 @@ function lastWords({ call, state, row }) {
   if (now.cancel_due) return "";
   return statusMessage(now) ?? "";
 }
+
+/** @param {Shown} shown */
+const isApproval = ({ state, row }) => state() === "waiting" && questionOfCall(row().entry.id)?.kind === "approval";
 
 /** @param {Shown} shown */
 const isDestructive = ({ state, row }) => state() === "waiting" && questionOfCall(row().entry.id)?.destructive === true;
