@@ -10,7 +10,7 @@ from afoot.cli.client import CliError, run_command
 from afoot.cli.commands.history import calls_table
 from afoot.cli.doctor.findings import fail, finding_line
 from afoot.cli.terminal import text as terminal
-from afoot.cli.terminal.forms import DeclineAnswer, fill_form
+from afoot.cli.terminal.questions.forms import DeclineAnswer, fill_form
 from afoot.core.facts import Question
 from tests.cli.conftest import Run
 from tests.e2e.gateway import until

@@ -10,8 +10,13 @@ from cyclopts import App, Parameter
 from afoot.cli.client import USAGE, CliError, GatewayClient, connect, path_segment
 from afoot.cli.commands.history import AtOption, JsonOption, output_width, to_json_line
 from afoot.cli.terminal import text as terminal
-from afoot.cli.terminal.forms import DeclineAnswer, fill_form, form_as_words, parse_pairs, visit_url
-from afoot.cli.terminal.prompts import ask_approval, case_of_question, parse_duration_option, question_of_json
+from afoot.cli.terminal.questions.forms import DeclineAnswer, fill_form, form_as_words, parse_pairs, visit_url
+from afoot.cli.terminal.questions.prompts import (
+    ask_approval,
+    case_of_question,
+    parse_duration_option,
+    question_of_json,
+)
 from afoot.cli.terminal.text import format_time, truncate
 from afoot.engine.approval import EVER
 

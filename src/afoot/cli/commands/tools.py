@@ -6,7 +6,7 @@ from typing import Any
 
 from afoot.cli.client import connect, path_segment
 from afoot.cli.commands.history import AtOption, JsonOption, calls_table, output_width, to_json_line
-from afoot.cli.terminal.forms import describe_schema
+from afoot.cli.terminal.questions.forms import describe_schema
 from afoot.cli.terminal.text import clean, truncate
 from afoot.core.notices import format_size
 

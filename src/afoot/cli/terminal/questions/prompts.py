@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from afoot.cli.client import USAGE, CliError
-from afoot.cli.terminal.forms import (
+from afoot.cli.terminal.questions.forms import (
     DeclineAnswer,
     LinePrinter,
     LinePrompt,
