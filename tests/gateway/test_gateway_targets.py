@@ -153,15 +153,19 @@ async def test_a_file_that_cannot_be_served_costs_only_itself(text: str, told: s
 
 
 @on_a_loop
-async def test_a_tool_that_two_files_have_costs_only_the_second_file(file: Path) -> None:
-    """F5, F6: the error names both places, and is among the problems that the gateway tells."""
-    last = file.with_name("last.py")
-    for one in (file, file.with_name("again.py"), last):
-        write(one, TOOLS.replace("count_notes", "last" if one == last else "count"))
-    async with Gateway(file, file.with_name("again.py"), last) as gateway:
-        assert [tool.name for tool in gateway.tools()] == ["count", "last"]
+async def test_a_tool_that_two_files_have_costs_only_the_second_one(file: Path) -> None:
+    """F5, F6: the error names both places; the other tools of the second file are served, and its server."""
+    again, last = file.with_name("again.py"), file.with_name("last.py")
+    write(file, TOOLS)
+    write(again, f"{SERVER}{TOOLS}{TWIN.replace('count_notes', 'more')}")
+    write(last, TOOLS.replace("count_notes", "last"))
+    async with Gateway(file, again, last) as gateway:
+        assert [tool.name for tool in gateway.tools() if tool.server == "local"] == [
+            "count_notes", "more", "last",
+        ]  # fmt: skip
+        assert [server.name for server in gateway.servers.list()] == ["again"]
         (problem,) = gateway.servers.problems
-        assert "two tools are named count: " in problem and "notes.py:4 and " in problem
+        assert "two tools are named count_notes: " in problem and "notes.py:4 and " in problem
 
 
 @pytest.mark.parametrize("step", ["raise ValueError('no database')", "await asyncio.Event().wait()"])

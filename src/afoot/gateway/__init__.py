@@ -323,24 +323,33 @@ class Gateway:
         return loaded
 
     def _offer_what_can_be_offered(self, targets: "list[TargetOffers]") -> None:
-        """Offer the functions at the start; a target with a bad tool costs only itself."""
-        self._offers = TargetOffers.joined(targets)
-        try:
-            self._offer()
-        except CallerError:
-            pass
-        else:
+        """Offer the functions at the start.
+
+        A target with a bad tool costs only itself, and a tool whose name another target has taken costs no
+        other tool.
+        """
+        if not self._offer_error(targets):
             return
         served: list[TargetOffers] = []
         for target in targets:
-            self._offers = TargetOffers.joined([*served, target])
-            try:
-                self._offer()
-                served.append(target)
-            except CallerError as error:
+            if error := self._offer_error([target]):
                 served.append(TargetOffers(problems=[error]))
+                continue
+            is_whole = self._offer_error([*served, target]) is None
+            for part in [target] if is_whole else target.split():
+                error = self._offer_error([*served, part])
+                served.append(TargetOffers(problems=[error]) if error else part)
         self._offers = TargetOffers.joined(served)
         self._offer()
+
+    def _offer_error(self, targets: "list[TargetOffers]") -> CallerError | None:
+        """Offer the functions of these targets; return why they cannot be offered together."""
+        self._offers = TargetOffers.joined(targets)
+        try:
+            self._offer()
+        except CallerError as error:
+            return error
+        return None
 
     def _nothing_to_serve(self) -> CallerError:
         """The error of a gateway that has nothing to serve: what is wrong with its targets, if it has any."""
@@ -536,6 +545,11 @@ class TargetOffers(Struct, frozen=True):
     def load(cls, targets: Iterable[Target]) -> "TargetOffers":
         """Run the files and import the modules; raises CallerError."""
         return cls.joined(cls._load_one(target) for target in targets)
+
+    def split(self) -> "list[TargetOffers]":
+        """Return a part for each function, and first one for all the rest."""
+        rest = TargetOffers(servers=self.servers, problems=self.problems)
+        return [rest, *(TargetOffers([function]) for function in self.functions)]
 
     @classmethod
     def joined(cls, parts: "Iterable[TargetOffers]") -> "TargetOffers":
