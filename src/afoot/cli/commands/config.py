@@ -68,6 +68,7 @@ SETTING_HELP = {
     "connections": "bounds for everybody, as a [connections] table with head_bytes, head_s, per_peer, …",
     "mcp_servers": "files of other hosts with MCP servers in them, as mcp.json",
     "hooks": "what is run before, while and after calls, as [[hooks]] tables",
+    "metrics": "whether /metrics serves the figures for Prometheus",
     "otel": "telemetry by OpenTelemetry, as an [otel] table with endpoint, headers, service_name",
     "browser": "browser tabs as tools, as a [browser] table with cdp, plugins, link_grace_s, …",
     "isolation": "child processes for isolated tools, as an [isolation] table with cpu_s, memory_bytes, …",
