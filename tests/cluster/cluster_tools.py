@@ -53,6 +53,13 @@ async def quick() -> str:
     return "hello"
 
 
+@afoot.tool(worker="gpu")
+async def on_gpu(seconds: float) -> int:
+    """Tell which process runs it."""
+    await asyncio.sleep(seconds)
+    return os.getpid()
+
+
 def leave_mark(file: str) -> bool:
     """Add a mark: the file tells how often a tool ran; True for the first."""
     with Path(file).open("a") as marks:

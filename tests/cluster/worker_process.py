@@ -22,13 +22,20 @@ class WorkerProcess:
     """One worker of the cluster of this name, which runs the tools of these tests."""
 
     def __init__(
-        self, redis: RedisServer, name: str, folder: Path, slots: int = 4, prefix: Sequence[str] = ()
+        self,
+        redis: RedisServer,
+        name: str,
+        folder: Path,
+        slots: int = 4,
+        prefix: Sequence[str] = (),
+        label: str = "",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "worker.toml"
         config.write_text(f'drain_s = 2\n[cluster]\nredis = "{redis.url}"\nname = "{name}"\nlease_s = 1.0\n')
         self._errors = folder / "stderr"
         words = ["worker", str(TOOLS), "--config", str(config), "--slots", str(slots), "--json"]
+        words += ["--label", label] if label else []
         environment = {**os.environ, "AFOOT_HOME": str(folder / "home"), "PYTHONPATH": str(TOOLS.parents[2])}
         with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(

@@ -137,3 +137,14 @@ async def test_calls_in_parallel_never_mix(number: int) -> None:
             assert live.call.id.encode() in bytes(live.call.end.result.content)
             assert {entry.call for entry in live.backlog} == {live.call.id}
             assert [entry.seq for entry in live.backlog] == list(range(1, live.call.seq + 1))
+
+
+async def test_callers_take_turns() -> None:
+    """C8: one with many calls in line does not keep another waiting for all of them; each keeps its order."""
+    async with engine_of(ten, concurrency=2) as engine:
+        many = [engine.submit(Submission("tool", caller="many")) for _ in range(6)]
+        single = [engine.submit(Submission("tool", caller="single")) for _ in range(2)]
+        for live in (*many, *single):
+            await over(engine, live)
+    assert [took(live) for live in single] == [20.0, 30.0]
+    assert [took(live) for live in many] == [10.0, 10.0, 20.0, 30.0, 40.0, 40.0]

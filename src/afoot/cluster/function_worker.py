@@ -87,6 +87,7 @@ class FunctionWorker:
         slots: int,
         version: str = "",
         drain_s: float = 10.0,
+        label: str = "",
     ) -> None:
         self.id = secrets.token_hex(8)
         self.stop = asyncio.Event()
@@ -95,6 +96,7 @@ class FunctionWorker:
         self._slots = slots
         self._version = version
         self._drain_s = drain_s
+        self._label = label
         self._journal = RedisJournal(settings.redis, settings.name, self.id)
         self._lease = Lease(settings.redis, self._journal.prefix, self.id, settings.lease_s, "worker")
         self._runs: dict[tuple[str, int], FunctionRun] = {}
@@ -107,9 +109,13 @@ class FunctionWorker:
         """Serve; `ready` is set once this worker takes calls. Raises StoreError."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._journal)
-            queue = FunctionQueue(self._settings.redis, self._settings.name, self._run_function)
+            queue = FunctionQueue(self._settings.redis, self._settings.name, self._run_function, self._label)
             await stack.enter_async_context(queue)
-            self._offered = [offer(tool) for tool in self._functions.tools() if not tool.gone]
+            self._offered = [
+                offer(tool)
+                for tool in self._functions.tools()
+                if not tool.gone and tool.worker == self._label
+            ]
             self._lease.describe = self._description
             await asyncio.to_thread(self._lease.start)
             stack.push_async_callback(asyncio.to_thread, self._lease.stop)
@@ -161,6 +167,7 @@ class FunctionWorker:
             os.getpid(),
             self._version,
             slots=self._slots,
+            label=self._label,
             running=len(self._runs),
             draining=self._is_draining or self.stop.is_set(),
             tools=self._offered,

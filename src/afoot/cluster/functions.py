@@ -90,18 +90,19 @@ class WorkerFunctions:
     """The functions of all workers. `look` takes in which workers there are."""
 
     def __init__(
-        self, journal: RedisJournal, open_queue: Callable[[], Awaitable[Queue]], record: Record
+        self, journal: RedisJournal, open_queue: Callable[[str], Awaitable[Queue]], record: Record
     ) -> None:
         self.journal = journal
         self.record = record
-        self.queue = open_queue
+        self.open_queue = open_queue
         self.is_deaf = False  # whether Redis is away, so that nothing is heard of workers
         self._workers: dict[str, WorkerInfo] = {}
         self._living: set[str] = set()
         self._descriptions: list[bytes] = []
         self._seen: dict[str, tuple[OfferedTool, float]] = {}  # and when it was seen last
         self._offered: dict[str, OfferedTool] = {}
-        self._offer_before: tuple[int, list[str]] = (0, [])
+        self._offer_before = list[tuple[str, str]]()
+        self.slots: dict[str, int] = {}  # of all workers that take calls, by server, or server and label
         self._tools: tuple[Tool, ...] = ()
         self._calls: dict[tuple[str, int], WorkerCall] = {}
         self._came = asyncio.Event()
@@ -173,13 +174,23 @@ class WorkerFunctions:
         now = asyncio.get_running_loop().time()
         self._seen |= {one.name: (one, now) for info in self._workers.values() for one in info.tools}
         self._offered = {name: one for name, (one, at) in self._seen.items() if now - at < KEEP_OFFER_S}
-        slots = sum(info.slots for name, info in self._workers.items() if self._is_ready(name)) or 1
-        offer_now = slots, [one.digest for one in self._offered.values()]
+        ready = [info for name, info in self._workers.items() if self._is_ready(name)]
+        slots = {_place(one.worker): 1 for one in self._offered.values()}  # one may wait for a worker
+        slots |= {_place(info.label): 0 for info in ready}
+        for info in ready:
+            slots[_place(info.label)] += info.slots
+        self.slots = slots
+        offer_now = [(one.digest, one.worker) for one in self._offered.values()]
         has_changed = offer_now != self._offer_before
         if has_changed:
             self._offer_before = offer_now
-            self._tools = tuple(tool_of(one, SERVER, slots) for one in self._offered.values())
+            self._tools = tuple(tool_of(one, SERVER) for one in self._offered.values())
         return has_changed
+
+    async def queue_of(self, tool: str) -> Queue:
+        """The queue to the workers that run a tool."""
+        seen = self._seen.get(tool)
+        return await self.open_queue("" if seen is None else seen[0].worker)
 
     def _is_ready(self, worker: str) -> bool:
         return worker in self._living and not self._workers[worker].draining
@@ -303,7 +314,7 @@ class WorkerCall:
                     self._put(number, fields[b"f"])
 
     async def _try_to_catch_up(self) -> None:
-        while True:
+        while self._journal.is_open:  # else this gateway is closing
             try:
                 await self.catch_up()
                 return
@@ -384,7 +395,7 @@ class WorkerCall:
             written.cancel()
         body = json.encode(message)
         try:
-            queue = await self._functions.queue()
+            queue = await self._functions.queue_of(message.tool)
             me = self._journal.owner, self._journal.number(message.id)
             if not await self._journal.run(WANT, message.id, *me, message.attempt, body):
                 self._journal.on_fenced(message.id)
@@ -449,7 +460,7 @@ class WorkerCall:
         if not self._worker:
             return
         self._send(CancelCall(self._run.cancelled or "cancelled"))
-        while not (self._over.is_set() or self._functions.is_dead(self._worker)):
+        while self._journal.is_open and not (self._over.is_set() or self._functions.is_dead(self._worker)):
             try:
                 await asyncio.wait_for(self._over.wait(), LOOK_S)
             except TimeoutError:
@@ -461,7 +472,7 @@ class WorkerCall:
         try:
             me = self._journal.owner, self._journal.number(message.id)
             if await self._journal.run(UNWANT, message.id, *me, message.attempt):
-                await (await self._functions.queue()).withdraw(message.id, message.attempt)
+                await (await self._functions.queue_of(message.tool)).withdraw(message.id, message.attempt)
         except StoreError as error:
             _log.warning("%s", error)
 
@@ -500,7 +511,7 @@ class WorkerCall:
             except StoreError as error:
                 _log.warning("call %s: its worker is not told yet: %s", call, error)
                 await asyncio.sleep(LOOK_S)
-                if self._over.is_set():
+                if self._over.is_set() or not self._journal.is_open:
                     break
                 continue
             if not is_owner:
@@ -519,6 +530,11 @@ class WorkerCall:
                 field = f"{self._message.attempt} {asked.place} {asked.question.key}"
                 return field, json.encode(message.answer)
         return "", b""
+
+
+def _place(label: str) -> str:
+    """The workers of a label, as `engine.admission.Slots` counts their calls."""
+    return f"{SERVER} {label}" if label else SERVER
 
 
 def worker_of(run: bytes | None, attempt: int) -> str:

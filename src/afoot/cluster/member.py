@@ -135,7 +135,8 @@ class ClusterService:
         self._engine = engine
         self._lease = lease
         self._tasks: list[asyncio.Task[None]] = []
-        self._queue: Queue | None = None
+        self._queues: dict[str, Queue] = {}  # by the label of their workers
+        self._opening = asyncio.Lock()
         self._has_docket = True
         self.figures = ClusterFigures(is_heard=True)  # this gateway was opened with it
         self.on_declared_dead: Callable[[], object] = lambda: None
@@ -259,7 +260,7 @@ class ClusterService:
         self.figures = replace(self.figures, skew_s=self._lease.skew_s)
         try:
             newest = int(await journal.command("HGET", f"{journal.prefix}meta", "pos") or 0)
-            waiting = await self._queue.waiting() if self._queue is not None else 0
+            waiting = sum([await queue.waiting() for queue in list(self._queues.values())])
         except StoreError:
             self.figures = replace(self.figures, is_heard=False)
             return
@@ -283,16 +284,20 @@ class ClusterService:
             return
         if self._functions.look(self._lease.workers):
             self._engine.catalog.put(self._functions)
+        slots = self._engine.slots
+        if slots.on_workers != self._functions.slots:
+            slots.on_workers = dict(self._functions.slots)
+            slots.admit_waiting()
 
-    async def _open_queue(self) -> Queue:
-        """The queue to the workers. What it needs is loaded beside the loop: that takes over a second."""
-        if self._queue is None:
-            module = await asyncio.to_thread(import_module, "afoot.cluster.queue")
-            settings = self._member.settings
-            if self._queue is None:
-                self._queue = module.FunctionQueue(settings.redis, settings.name)
-                await self._stack.enter_async_context(self._queue)
-        return self._queue
+    async def _open_queue(self, label: str = "") -> Queue:
+        """The queue to the workers of a label. It is loaded beside the loop: that takes over a second."""
+        async with self._opening:
+            if label not in self._queues:
+                module = await asyncio.to_thread(import_module, "afoot.cluster.queue")
+                settings = self._member.settings
+                queue = module.FunctionQueue(settings.redis, settings.name, label=label)
+                self._queues[label] = await self._stack.enter_async_context(queue)
+        return self._queues[label]
 
     def _forget_ended(self) -> None:
         """Drop the mirrors of calls that have ended, and whose owner died before their work had stopped."""

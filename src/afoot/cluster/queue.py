@@ -28,11 +28,13 @@ async def _run_nothing(call: str, attempt: int, body: str) -> None:
 
 
 class FunctionQueue:
-    """The queue of functions of one cluster. `async with` opens and closes it."""
+    """The queue of functions for the workers of one label. `async with` opens and closes it."""
 
-    def __init__(self, url: str, name: str, run: RunFunction = _run_nothing) -> None:
+    def __init__(self, url: str, name: str, run: RunFunction = _run_nothing, label: str = "") -> None:
+        # The workers of each label have a queue of their own: what waits for one kind holds up no other.
+        place = f"{name}-functions" + (f"-{label}" if label else "")
         # No state of a call that is over is kept: the call's own facts are its history.
-        self._docket = Docket(name=f"{name}-functions", url=url, execution_ttl=timedelta(0))
+        self._docket = Docket(name=place, url=url, execution_ttl=timedelta(0))
         self._docket.register(run, names=[RUN_FUNCTION])
         self._stack = AsyncExitStack()
 

@@ -145,6 +145,7 @@ class OfferedTool(Struct, frozen=True, omit_defaults=True):
     on_disconnect: str = "cancel"
     join: str = ""
     approval: str = ""
+    worker: str = ""  # the label of the workers that run it
 
 
 class WorkerInfo(Struct, frozen=True, omit_defaults=True):
@@ -155,6 +156,7 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     version: str = ""
     speaks: int = VERSION
     slots: int = 0  # calls at once
+    label: str = ""  # of the tools that it runs; empty: those that ask for none
     running: int = 0
     draining: bool = False
     tools: Sequence[OfferedTool] = ()
@@ -166,10 +168,10 @@ def offer(tool: Tool) -> OfferedTool:
     return OfferedTool(**fields)
 
 
-def tool_of(offered: OfferedTool, server: str, slots: int) -> Tool:
+def tool_of(offered: OfferedTool, server: str) -> Tool:
     """The tool that a gateway offers for it. It starts only when its start is on record (D3)."""
     fields = {name: getattr(offered, name) for name in OfferedTool.__struct_fields__}
-    return Tool(server=server, server_concurrency=slots, starts=True, **fields)
+    return Tool(server=server, starts=True, **fields)
 
 
 def read_worker(description: bytes) -> WorkerInfo | None:

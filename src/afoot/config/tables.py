@@ -35,6 +35,7 @@ REDIS_SCHEMES = (
 )  # fmt: skip
 
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_LABEL = re.compile(r"[A-Za-z0-9_-]{0,64}")
 _VARIABLE = re.compile(r"\$\{((?:secret:)?[A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 T = TypeVar("T", bound=Struct)
@@ -125,6 +126,7 @@ class ToolSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     task: str = ""
     on_disconnect: str = ""
     join: str = ""
+    worker: str = ""  # the label of the workers that run them
     isolate: bool | None = None
     cpu_s: float | None = None
     memory_bytes: int | None = None
@@ -268,6 +270,11 @@ CHOICES: dict[type[Struct], dict[str, tuple[str, ...]]] = {
 }
 
 
+def is_label(text: str) -> bool:
+    """Whether a text may be the label of workers; the empty one stands for none."""
+    return _LABEL.fullmatch(text) is not None
+
+
 def convert_table(kind: type[T], given: object, path: tuple[str, ...]) -> T:
     """Convert a table to this type; raises InvalidSetting for the first key or value that is wrong."""
     if not isinstance(given, dict):
@@ -287,6 +294,8 @@ def convert_table(kind: type[T], given: object, path: tuple[str, ...]) -> T:
         _check_connections(made, path)
     if isinstance(made, ClusterSettings):
         _check_cluster(made, path)
+    if isinstance(made, ToolSettings) and not is_label(made.worker):
+        raise InvalidSetting((*path, "worker"), "must be at most 64 letters, digits, _ and -")
     return made
 
 

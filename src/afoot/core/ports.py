@@ -90,6 +90,7 @@ class Tool(Struct, frozen=True):
     task: str = ""  # forbidden, optional, required; empty: by how long it usually takes
     on_disconnect: str = "cancel"  # or detach: it runs on after its caller has left
     join: str = ""  # or same-arguments: a caller that asks for the same again gets the detached call
+    worker: str = ""  # the label of the workers that run it, in a cluster
     plain: bool = True  # whether it starts at once: no approval, no slot, nothing to start
     suspects: Callable[[Raw], object] = DEFAULT_REDACTOR.scan(
         NOTHING

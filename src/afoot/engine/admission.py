@@ -6,7 +6,7 @@ calls that may run at once; a full queue is an answer, not a wait (C8).
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
@@ -187,10 +187,13 @@ class Slots:
 
     def __init__(self, per_server: int = 0) -> None:
         self.per_server = per_server  # for servers without a limit of their own; 0: no limit
+        # Calls at once on the workers of a cluster, by server, or by server and label.
+        self.on_workers: dict[str, int] = {}
         self.per_caller: Callable[[str], int] | None = None  # calls at once of a caller; None: nobody has one
         self.holders: dict[str, list[str]] = {}  # by call: what it took; a recovered one has nothing
         self._taken: dict[str, int] = {}
         self._line: deque[LiveCall] = deque()
+        self._callers = Counter[str]()  # that hold slots, and how many
 
     def take(self, live: LiveCall) -> bool:
         """Take a slot for this call, if its tool, its server and its caller have one."""
@@ -226,10 +229,24 @@ class Slots:
 
     def free(self, live: LiveCall) -> None:
         """Give back the slot of this call, if it has one, even if the limits have changed since."""
-        for key in self.holders.pop(live.call.id, ()):
+        held = self.holders.pop(live.call.id, ())
+        if held:
+            self._callers -= Counter([live.call.opened.caller])
+        for key in held:
             self._taken[key] -= 1
             if not self._taken[key]:
                 del self._taken[key]  # callers come and go
+
+    def _by_turns(self) -> list[LiveCall]:
+        if len({live.call.opened.caller for live in self._line}) < 2:
+            return list(self._line)
+        turns = Counter(self._callers)
+        ranked = list[tuple[int, int, LiveCall]]()
+        for at, live in enumerate(self._line):
+            caller = live.call.opened.caller
+            ranked.append((turns[caller], at, live))
+            turns[caller] += 1
+        return [live for _, _, live in sorted(ranked, key=lambda one: one[:2])]
 
     def _limits(self, live: LiveCall) -> dict[str, int]:
         """The limits that count for this call, by what they limit."""
@@ -238,6 +255,9 @@ class Slots:
             f"tool:{full_name(tool)}": tool.concurrency,
             f"server:{tool.server}": tool.server_concurrency or self.per_server,
         }
+        place = f"{tool.server} {tool.worker}" if tool.worker else tool.server
+        if place in self.on_workers:
+            limits[f"workers:{place}"] = self.on_workers[place]
         if self.per_caller is not None and not live.inner:
             caller = live.call.opened.caller
             limits[f"caller:{caller}"] = self.per_caller(caller)
@@ -248,10 +268,15 @@ class Slots:
             self._taken[key] = self._taken.get(key, 0) + 1
         if keys:
             self.holders[live.call.id] = keys
+            self._callers[live.call.opened.caller] += 1
 
     def admit_waiting(self) -> None:
-        """Let calls in line go on that can have a slot now, in their order."""
-        for live in list(self._line):
+        """Let calls in line go on that can have a slot now.
+
+        Callers take turns: who has fewer slots is first, and the calls of one caller keep their order. So a
+        caller with a thousand calls in line keeps nobody else waiting for all of them.
+        """
+        for live in self._by_turns():
             if live.call.state is not State.QUEUED:
                 self._line.remove(live)
             elif self.take(live):

@@ -276,6 +276,7 @@ class EffectiveSettings(Struct, frozen=True):
             on_disconnect=on_disconnect,
             definition=_detached(tool.definition) if on_disconnect == "detach" else tool.definition,
             join=join,
+            worker=_nearest(own, "worker", tool),
             suspects=self.redactor.scan(tool.definition),
         )
 

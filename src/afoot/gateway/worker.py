@@ -38,6 +38,7 @@ class WorkerPlan(Struct, frozen=True):
     settings: Settings
     targets: tuple[Target, ...]
     slots: int = DEFAULT_SLOTS
+    label: str = ""  # of the tools that it runs
 
 
 def run_worker(plan: WorkerPlan, started: Callable[[str], object]) -> None:
@@ -62,7 +63,12 @@ async def _serve(plan: WorkerPlan, started: Callable[[str], object]) -> None:
         functions = OwnFunctions(gateway.engine.catalog)
         if not functions.tools():
             raise CallerError("nothing to run: a worker runs functions, so name a file or a module of tools")
-        worker = FunctionWorker(settings.cluster, functions, plan.slots, __version__, settings.drain_s)
+        if not any(tool.worker == plan.label for tool in functions.tools()):
+            wanted = f"label {plan.label}" if plan.label else "no label"
+            raise CallerError(f"nothing to run: no function is for workers with {wanted}")
+        worker = FunctionWorker(
+            settings.cluster, functions, plan.slots, __version__, settings.drain_s, plan.label
+        )
         _listen(worker.stop)
         ready = asyncio.Event()
         serving = asyncio.create_task(worker.run(ready))

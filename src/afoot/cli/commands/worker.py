@@ -12,6 +12,7 @@ def worker(
     *targets: str,
     config: Annotated[Path | None, Parameter(help="the config file; default: the nearest afoot.toml")] = None,
     slots: Annotated[int, Parameter(help="how many calls run here at once; default: 10")] = 10,
+    label: Annotated[str, Parameter(help="run the tools that ask for workers of this label")] = "",
     json: Annotated[bool, Parameter(help="print one line of JSON once calls are taken")] = False,
 ) -> int:
     """Run functions for the gateways of a cluster.
@@ -24,10 +25,13 @@ def worker(
     from afoot.cli.client import USAGE, CliError
     from afoot.cli.commands.serve import log_to_stderr
     from afoot.config.settings import load_settings
+    from afoot.config.tables import is_label
     from afoot.gateway.worker import WorkerPlan, run_worker
 
     if slots < 1:
         raise CliError(USAGE, "--slots: must be at least 1")
+    if not is_label(label):
+        raise CliError(USAGE, "--label: must be at most 64 letters, digits, _ and -")
     log_to_stderr()
     flags: dict[str, object] = {"targets": list(targets)} if targets else {}
     settings = load_settings(config, flags).settings
@@ -42,7 +46,7 @@ def worker(
         print(told, flush=True)
 
     try:
-        run_worker(WorkerPlan(settings, tuple(settings.targets), slots), started)
+        run_worker(WorkerPlan(settings, tuple(settings.targets), slots, label), started)
     except ImportError as error:
         raise CliError(USAGE, f'{error.name} is missing: pip install "afoot[cluster]"') from None
     return 0

@@ -7,7 +7,7 @@ from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 
-from afoot.config.tables import IsolationSettings
+from afoot.config.tables import IsolationSettings, is_label
 from afoot.core.facts import Limits
 from afoot.engine.catalog import EffectiveSettings
 from afoot.providers.functions.context import MESSAGE_LIMIT
@@ -43,6 +43,7 @@ class ToolOptions(TypedDict, total=False):
     task: str
     on_disconnect: str
     join: str
+    worker: str
     input_schema: Mapping[str, Any]
 
 
@@ -108,6 +109,10 @@ CHECKS: Final[dict[str, Check]] = {
     "task": _one_of("", "forbidden", "optional", "required"),
     "on_disconnect": _one_of("cancel", "detach"),
     "join": _one_of("", "same-arguments"),
+    "worker": (
+        "a label of letters, digits, _ and -",
+        lambda value: isinstance(value, str) and is_label(value),
+    ),
     **dict.fromkeys(("requires", "input_schema"), _TABLE),
     "scopes": _WORDS,
 }

@@ -217,6 +217,7 @@ class FunctionTool:
             task=options.get("task", ""),
             on_disconnect=options.get("on_disconnect", "cancel"),
             join=options.get("join", ""),
+            worker=options.get("worker", ""),
         )
 
 

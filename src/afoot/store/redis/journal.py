@@ -75,6 +75,11 @@ class RedisJournal:
         await self.close()
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is open."""
+        return self._is_open
+
+    @property
     def place(self) -> str:
         """The address without the login in it."""
         scheme, _, rest = self.url.partition("://")
