@@ -17,7 +17,7 @@ from afoot.cli.terminal.live_state import (
     SnapshotQuestion,
 )
 from afoot.core.call import fold
-from afoot.core.facts import Entry, Fact
+from afoot.core.facts import Asked, Entry, Fact, Question
 from afoot.observe.eta import Eta
 
 
@@ -108,13 +108,16 @@ def test_the_clocks_of_a_snapshot_agree_with_the_vectors(vector: Vector) -> None
     assert read_clocks(node.call, node.heard, vector.at) == vector.reading
 
 
-def test_a_clock_that_is_behind_shows_no_time_below_nothing() -> None:
+def test_a_clock_that_is_behind_shows_no_time_below_nothing_or_past_a_limit() -> None:
     """V5: shares stay between nothing and all, whatever the clock says."""
     call = fold("c1", OPENED_AND_STARTED)
     early = read_clocks(call, 0.0, 5.0)
     assert (early.silent_s, early.silence_left, early.used_s, early.used) == (0.0, 1.0, 0.0, 0.0)
     late = read_clocks(call, 0.0, 5000.0)
     assert (late.silence_left, late.used, late.ceiling_left_s) == (0.0, 1.0, 0.0)
+    asked = fold("c1", [*OPENED_AND_STARTED, Asked(20.0, Question("c1.1", "k", "form"))])
+    lefts = [read_clocks(asked, 0.0, at).answer_left_s for at in (19.9, 21.0, 5000.0)]
+    assert lefts == [600.0, 599.0, 0.0], "no more than the limit"
 
 
 def test_the_second_attempt_counts_silence_anew() -> None:

@@ -72,6 +72,9 @@ test("V5: shares stay between nothing and all, whatever the page's clock says", 
   assert.deepEqual([early.silent_s, early.silence_left, early.used_s, early.used], [0, 1, 0, 0]);
   const late = readClocks(call, 5000);
   assert.deepEqual([late.silence_left, late.used, late.ceiling_left_s], [0, 1, 0]);
+  evolve(call, { type: "asked", at: 20, question: { id: "a", key: "k", kind: "form" } });
+  const lefts = [19.9, 21, 5000].map((at) => readClocks(call, at).answer_left_s);
+  assert.deepEqual(lefts, [600, 599, 0], "no more than the limit");
 });
 
 test("V5: a question below that is answered lets the clocks of a snapshot go on", () => {

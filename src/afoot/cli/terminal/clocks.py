@@ -96,7 +96,8 @@ def _silence_left(idle_s: float | None, silent_s: float) -> float:
 
 def _answer_left(call: Call, at: float) -> float:
     asked = [call.asked_at[one.id] for one in call.open.values() if one.kind != "below" and not one.below]
-    return max(0.0, min(asked) + call.opened.limits.answer_s - at)
+    limit_s = call.opened.limits.answer_s
+    return min(limit_s, max(0.0, min(asked) + limit_s - at))
 
 
 def _share(value: float) -> float:

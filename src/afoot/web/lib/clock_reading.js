@@ -46,7 +46,8 @@ function whyFrozen({ state, open, clocks }) {
 /** The time left for the first of a call's own questions. @param {Call} call @param {number} at */
 function answerLeft({ open, clocks }, at) {
   const asked = [...open.values()].filter(({ kind, below }) => kind !== "below" && !below);
-  return Math.max(0, Math.min(...asked.map((one) => one.at)) + clocks.answer_s - at);
+  const left_s = Math.min(...asked.map((one) => one.at)) + clocks.answer_s - at;
+  return Math.min(clocks.answer_s, Math.max(0, left_s)); // the clock may be a little behind
 }
 
 /** @param {number} share */
