@@ -159,7 +159,8 @@ class Desk:
         for line in block.text.splitlines():
             words = shlex.split(line[2:], comments=True) if line.startswith("$ ") else []
             words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
-            assert not words or Path(words[0]).name in PROGRAMS, f"{block.where}: {words[0]}?"
+            named = {words[0], Path(words[0]).name} if words else PROGRAMS
+            assert named & PROGRAMS, f"{block.where}: {words[0]}?"
             assert words[:1] != ["afoot"] or words[1] in COMMANDS, f"{block.where}: afoot {words[1]}?"
 
     def _json(self, block: Block) -> None:
