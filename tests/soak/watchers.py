@@ -26,6 +26,9 @@ class FeedWatcher:
         self._last_id = ""
         self._seen: dict[str, int] = {}  # by call: its last fact
         self._unrecorded: dict[str, int] = {}  # by call: the last fact that may have come from memory
+        # Whether the snapshot was made while the disk was full. Calls that had ended before it are not in it,
+        # but their facts may have no position yet; then they come to a watcher that resumes behind it.
+        self._is_from_outage = False
         self._connection: HTTPConnection | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -86,6 +89,7 @@ class FeedWatcher:
         elif event.event == "snapshot":
             self._seen = {one["id"]: one["seq"] for one in body["calls"]}
             self._unrecorded = dict(self._seen)  # facts in it may have no position yet
+            self._is_from_outage = body["degraded"] is not None
         elif event.event == "changes":
             for fact in body["facts"]:
                 self._fact(fact, is_recorded=body["degraded"] is None)
@@ -101,6 +105,7 @@ class FeedWatcher:
             self._unrecorded[call] = seq
         # A call that had ended before the snapshot may still say something late, or that it was released.
         is_late = last == 0 and (fact["fact"]["type"] in ("logged", "released") or fact["fact"].get("late"))
-        if seq != last + 1 and not is_late:
+        is_older = last == 0 and self._is_from_outage
+        if seq != last + 1 and not (is_late or is_older):
             self.notes.fault(f"watcher: fact {seq} of {call} came after {last}: {str(fact['fact'])[:200]}")
         self._seen[call] = max(seq, last)
