@@ -37,6 +37,15 @@ test("V5: a jump of the gateway's clock is followed at once", (t) => {
   near(here() - 500);
 });
 
+test("V5: what a message brings is never shown at a time that was wrong", (t) => {
+  const { here } = stoppedClock(t);
+  for (const gap of [7000, -300]) {
+    syncClock(here() + gap);
+    assert.ok(Math.abs(tick.peek() - here() - gap) < 0.001, "at once, without a step of the clock");
+    assert.equal(now.peek(), tick.peek());
+  }
+});
+
 test("V5: a gateway that stood still for a second is followed as soon as enough messages say so", (t) => {
   const { here, pass } = stoppedClock(t);
   syncClock(here() + 10_000);

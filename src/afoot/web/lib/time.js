@@ -35,11 +35,13 @@ export function syncClock(server) {
   recent.messages += 1;
   recent.best = Math.max(recent.best, found);
   const isEnough = recent.messages >= WINDOW_MESSAGES && here - recent.since >= WINDOW_S;
-  if (!isSynced || found > offset || offset - found > CLOCK_JUMP_S) offset = found;
+  const hasJumped = !isSynced || Math.abs(offset - found) > CLOCK_JUMP_S;
+  if (hasJumped || found > offset) offset = found;
   else if (isEnough) offset = recent.best;
   else return;
   isSynced = true;
   recent = { since: here, messages: 0, best: -Infinity };
+  if (hasJumped) showTime(); // what the message brings is never shown at the time that was wrong
 }
 
 /**
@@ -56,10 +58,13 @@ export function setTimer(ms, then) {
 /** Start the clock; it stands still while the gateway cannot be reached. @param {() => boolean} isOnline */
 export function startClock(isOnline) {
   const step = () => {
-    if (!isOnline()) return;
-    const at = preciseNow();
-    tick.set(at);
-    if (Math.floor(at) !== Math.floor(now.peek())) now.set(at);
+    if (isOnline()) showTime();
   };
   setInterval(step, TICK_MS);
+}
+
+function showTime() {
+  const at = preciseNow();
+  tick.set(at);
+  if (Math.floor(at) !== Math.floor(now.peek())) now.set(at);
 }
