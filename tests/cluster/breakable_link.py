@@ -46,6 +46,10 @@ class BreakableLink:
             writer.transport.abort()
             return
         to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        if self._is_cut:  # meanwhile
+            for pipe in (writer, to_writer):
+                pipe.transport.abort()
+            return
         self._pipes |= {writer, to_writer}
         with suppress(OSError):
             await asyncio.gather(_pass_on(reader, to_writer), _pass_on(to_reader, writer))

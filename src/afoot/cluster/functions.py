@@ -414,6 +414,9 @@ class WorkerCall:
                 await asyncio.wait_for(self._over.wait(), LOOK_S)
             except TimeoutError:
                 await self._look()
+            # The client library may have taken the cancel for a lost connection.
+            if self._run is not None and self._run.cancelled is not None and not self._over.is_set():
+                raise asyncio.CancelledError
 
     async def _look(self) -> None:
         """Look whether the worker lives; nobody is silent before one has begun. Raises RunnerDied."""

@@ -120,6 +120,7 @@ class Engine:
         self.observers: list[Watcher] = []  # of all calls, in a cluster also those of other gateways
         self.resource_listeners: list[Callable[[str], object]] = []  # told which of our resources changed
         self._live: dict[str, LiveCall] = {}
+        self._resumed: set[str] = set()  # calls whose work goes on, and has not been entered yet
         self.clock = LoopClock()
         self.deadlines = Deadlines(self.clock, self.commit, self._stop, self._live)
         self.child_calls = ChildCalls(
@@ -531,8 +532,14 @@ class Engine:
         live.task = self._loop.create_task(self._supervise(live))
         if live.call.state is State.CANCELLING:
             self.deadlines.arm_grace(live, lambda: self._grace_over(live))
-        else:  # behind the first step of the work, which takes in what the tool has said meanwhile
-            self._loop.call_soon(self.deadlines.arm, live)
+        # Behind the first step of the work, which takes in what the tool has said meanwhile.
+        self._resumed.add(live.call.id)
+        self._loop.call_soon(self._after_resumption, live)
+
+    def _after_resumption(self, live: LiveCall) -> None:
+        self._resumed.discard(live.call.id)
+        if live.call.state is not State.CANCELLING:
+            self.deadlines.arm(live)
 
     def _launch(self, live: LiveCall) -> None:
         if live.call.state is State.RUNNING and live.mirror is None:
@@ -694,6 +701,9 @@ class Engine:
 
     def _stop(self, live: LiveCall) -> None:
         """Tell the work of a call to stop."""
+        if live.call.id in self._resumed:  # its tool runs, and hears of it once its work has been entered
+            self._loop.call_soon(self._stop, live)
+            return
         if live.parent is not None:
             self.child_calls.close_questions_of(live)
         if live.task is not None and _is_not_entered(live.task):
