@@ -316,7 +316,10 @@ class YieldCollector:
         elif self._value is _NO_VALUE:
             self._value = value
         else:
-            raise ToolError.internal("the tool yielded a second result: only one value may be no Partial")
+            raise ToolError.internal(
+                "the tool yielded a second result: only one value may be no Partial;"
+                " yield each part as afoot.Partial(part)"
+            )
 
     def result(self) -> Any:
         """The one value that is no partial result, or else all partial results joined."""
