@@ -216,6 +216,33 @@ def test_a_gateway_is_drained_and_taken_over_by_commands(redis: RedisServer, tmp
                 at.stop()
 
 
+def test_a_gateway_that_is_stopped_leaves_what_waits_to_the_other(redis: RedisServer, tmp_path: Path) -> None:
+    """D6: a call that waits for an answer is not cancelled by a restart; it is answered elsewhere."""
+    one, other = gateway(tmp_path, redis, 6), gateway(tmp_path, redis, 7)
+    try:
+        until(lambda: len([each for each in listed(one)["members"] if each["left_s"] > 0]) > 1, "the other")
+        call = Api(one).start("ask_safely", tag="left-behind")
+        unsafe = Api(one).start("linger", tag="cut-short")
+        asked = Api(one).asked(call)
+        one.until_marked("cut-short", "started")
+        one.stop()
+        question = until(lambda: Api(other).question(call) or {}, "the question at the other gateway")
+        assert question["id"] == asked["id"]
+        for content in ({"name": "Ann"}, {"age": 40}):
+            question = until(lambda: Api(other).question(call) or {}, "a question at the other gateway")
+            given = {"action": "accept", "content": content}
+            assert Api(other).post(f"/api/questions/{question['id']}/answer", given).status == 200
+            until(
+                lambda id=question["id"]: (Api(other).question(call) or {}).get("id") != id, "it to be taken"
+            )
+        assert Api(other).ended(call)["outcome"] == "ok"
+        assert Api(other).ended(unsafe)["outcome"] == "cancelled", "it ran, and may not run twice"
+    finally:
+        for at in (one, other):
+            if at.process.poll() is None:
+                at.stop()
+
+
 def test_orders_need_the_right_to_administrate(two: tuple[Gateway, Gateway]) -> None:
     """S2, D6: a token that may watch sees the members, and changes none."""
     command = [sys.executable, "-m", "afoot", "tokens", "add", "watcher", "--scope", "watch"]

@@ -153,6 +153,24 @@ async def test_the_functions_of_a_worker_that_is_declared_dead_run_elsewhere(
             assert await asyncio.to_thread(dead.wait) == 0
 
 
+@pytest.mark.parametrize(("tool", "ended", "marks"), [("safe", "ok", "xx"), ("unsafe", "uncertain", "x")])
+async def test_a_function_that_outlasts_the_stop_of_its_worker_goes_by_the_rules(
+    redis: RedisServer, name: str, settings: SettingsOf, tmp_path: Path, tool: str, ended: str, marks: str
+) -> None:
+    """D6, U4: after `drain_s` a safe one runs at another worker, and any other one is uncertain."""
+    file = tmp_path / "marks"
+    with workers(redis, name, tmp_path) as [leaving]:
+        async with Gateway(quick, settings=settings()) as gateway:
+            await until(lambda: tool in gateway.engine.catalog.known, "the worker's tools")
+            call = gateway.submit(tool, {"file": str(file), "seconds": 60.0}, caller="operator")
+            await until(file.exists, "the function to begin")
+            with workers(redis, name, tmp_path / "next"):
+                assert await asyncio.to_thread(leaving.stop) == 0
+                done = await asyncio.wait_for(gateway.result(call), 15)
+            assert done.end is not None and done.end.outcome == ended
+            assert file.read_text() == marks
+
+
 async def test_orders_that_cannot_be_carried_out_say_why(settings: SettingsOf) -> None:
     """D6: an unknown name, the gateway that is asked itself, a member that is silent."""
     async with Gateway(quick, settings=settings()) as one:

@@ -27,6 +27,7 @@ from afoot.cluster.takeover import LOOK_S, take_over
 from afoot.config.tables import ClusterSettings
 from afoot.core.ports import ClusterFigures, ClusterMemberInfo
 from afoot.engine.engine import Engine
+from afoot.engine.recovery import may_be_handed_over
 from afoot.errors import StoreError
 from afoot.store.redis.journal import RedisJournal
 
@@ -140,6 +141,7 @@ class ClusterService:
         self._has_docket = True
         self.figures = ClusterFigures(is_heard=True)  # this gateway was opened with it
         self.on_declared_dead: Callable[[], object] = lambda: None
+        self._known = set[str]()  # the gateways that were heard of at the last look
         self._operations = Operations(member.journal, lease, member.members, self.take_over)
         self._stack = AsyncExitStack()
 
@@ -194,6 +196,19 @@ class ClusterService:
         """
         return await self._operations.declare_dead(name, by, force=force)
 
+    async def hand_over(self) -> None:
+        """Leave the calls that can go on elsewhere to other gateways, as this one stops; raises StoreError.
+
+        They are taken like those of a gateway that died: calls that wait go on to wait, safe ones run again.
+        """
+        engine = self._engine
+        if not any(one.lives and one.id != self.id for one in self._lease.gateways):
+            return
+        await engine.recorder.recorded()
+        for live in engine.own_calls():
+            if may_be_handed_over(live, engine.max_attempts):
+                engine.abandon(live.call.id, why="this gateway stops")
+
     def _obey(self, order: DrainOrder) -> None:
         """Take no new calls from now on, or take them again."""
         _log.warning("this gateway %s, by %s", "drains" if order.drain else "takes calls again", order.by)
@@ -218,6 +233,7 @@ class ClusterService:
 
     def look_for_dead(self) -> None:
         """Look for calls of gateways that died, from now on."""
+        self._known = {one.id for one in self._lease.gateways}
         self._run(self._look)
 
     async def _look(self) -> None:
@@ -225,7 +241,10 @@ class ClusterService:
             await asyncio.sleep(LOOK_S)
             await self._count()
             self._describe()
-            if not self._is_draining and any(not one.lives for one in self._lease.gateways):
+            known, self._known = self._known, {one.id for one in self._lease.gateways}
+            has_left = bool(known - self._known)  # it may have left calls to others
+            is_silent = any(not one.lives for one in self._lease.gateways)
+            if not self._is_draining and (is_silent or has_left):
                 try:
                     await self.take_over()
                 except StoreError as error:

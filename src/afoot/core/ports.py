@@ -307,6 +307,10 @@ class Cluster(Protocol):
         """The gateways and workers, as they were heard of last."""
         ...
 
+    def hand_over(self) -> Awaitable[None]:
+        """Leave the calls that can go on elsewhere to other gateways; raises StoreError."""
+        ...
+
     def drain(self, name: str, by: str, *, drains: bool) -> Awaitable[ClusterMemberInfo]:
         """Have a member take no new calls, or take them again; raises CallerError, StoreError."""
         ...

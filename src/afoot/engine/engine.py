@@ -83,6 +83,7 @@ LOG_BYTES_PER_S = 64 * 1024
 LINE_BYTES = 128  # that every line counts besides its own
 OWNER_S = 15.0  # the longest wait for an owner to take an answer: it may have died, and another comes
 RETRY_ELSEWHERE_S = 1.0  # after which a caller may try again: a load balancer then knows of the drain
+CUT_OFF = "this gateway was cut off"
 RETRY_HISTORY_S = 5.0  # after which a caller may try again whether the history can be written
 
 log = logging.getLogger("afoot.engine")
@@ -845,8 +846,8 @@ class Engine:
         timer.cancel()
         mirror.answered.clear()
 
-    def abandon(self, call_id: str, owner: str = "") -> None:
-        """Let go of a call that another gateway has taken over: its facts were refused.
+    def abandon(self, call_id: str, owner: str = "", why: str = CUT_OFF) -> None:
+        """Let go of a call that another gateway has taken over, or is to take over.
 
         Its work is told to stop, and its followers here hear that it is lost to them. Nothing of this is
         written: the history is the new owner's.
@@ -854,7 +855,7 @@ class Engine:
         live = self._live.get(call_id)
         if live is None or live.mirror is not None:
             return
-        log.error("call %s: another gateway has taken it over", call_id)
+        log.warning("call %s goes to another gateway: %s", call_id, why)
         del self._live[call_id]
         if live.timer is not None:
             live.timer.cancel()
@@ -862,7 +863,7 @@ class Engine:
         call = live.call
         if call.end is None:
             outcome = outcome_of_dead(call, began=call.started is not None)
-            text = f"{outcome}: this gateway was cut off, and another one has taken the call over"
+            text = f"{outcome}: {why}, and another one has taken the call over"
             end = self.make_end(live, outcome, Failure(text, "unavailable", outcome, retryable=call.is_safe))
             evolve(call, end)
             live.remember(Entry(call_id, call.seq, end))

@@ -188,6 +188,14 @@ def _result_in_words(call: Call) -> str:
     return "waiting for an answer" if call.open else "run again" if call.attempt else "queued again"
 
 
+def may_be_handed_over(live: LiveCall, max_attempts: int) -> bool:
+    """Whether another gateway can go on with a call of this one: it waits, or may be begun again."""
+    call = live.call
+    if call.end is not None or call.cancel is not None or call.opened.parent is not None:
+        return False
+    return not lacks_secrets(call) and _may_go_on(live, max_attempts)
+
+
 def _may_go_on(live: LiveCall, max_attempts: int) -> bool:
     """Whether somebody still wants a call, and it has not begun or may be begun again (U4, X1)."""
     call = live.call

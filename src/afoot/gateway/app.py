@@ -24,7 +24,7 @@ from afoot.config import state_folder
 from afoot.config.client_limits import stored_client_limits
 from afoot.config.redactor import make_redactor
 from afoot.config.settings import Settings, home
-from afoot.errors import CallerError
+from afoot.errors import CallerError, StoreError
 from afoot.gateway import Gateway, Target, recover_calls
 from afoot.gateway.log_redaction import redact_logs
 from afoot.gateway.malloc import return_memory_early
@@ -51,6 +51,7 @@ log = logging.getLogger("afoot")
 
 DESCRIPTORS = 65_536
 GOING_AWAY = 1001  # the close code of a WebSocket whose server stops
+HAND_OVER_S = 2.0  # for Redis to have the facts of calls that go on at another gateway
 LAST_WAIT_S = 0.5  # for the tasks and the threads that are left when all calls have had their grace
 SERVERS_READY_S = 3.0  # at most this long the first caller waits for the tools of servers that start
 
@@ -366,6 +367,11 @@ async def wind_down(state: GatewayState, reason: str) -> None:
     """Let calls finish for a while, cancel the rest, and end every open stream."""
     state.engine.closing = reason
     await state.engine.idle(state.settings.drain_s)
+    if state.cluster is not None:
+        try:
+            await asyncio.wait_for(state.cluster.hand_over(), HAND_OVER_S)
+        except (StoreError, TimeoutError) as error:
+            log.warning("calls are not handed over to other gateways: %s", error)
     state.engine.close(reason)
     for wakeup in list(state.wakeups):
         wakeup.wake()
