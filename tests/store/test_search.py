@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from afoot.core.facts import Entry, Failure, Finished, Opened, Reading, Released, Reported, Sample, Started
+from afoot.core.facts import (
+    Entry,
+    Failure,
+    Finished,
+    Opened,
+    Reading,
+    Released,
+    Reported,
+    Result,
+    Sample,
+    Started,
+)
 from afoot.core.ports import Batch, CallQuery, CallRow
 from afoot.errors import StoreError
 from afoot.store.search import ROW_BATCH
@@ -70,6 +81,20 @@ async def test_why_a_call_did_not_end_well_is_made_again_too(tmp_path: Path) -> 
     async with SqliteJournal(path) as journal:
         [found] = await journal.find(CallQuery(text="gave way"))
     assert (found.progress, found.message) == (2.0, "the floor gave way")
+
+
+async def test_the_result_by_which_a_call_is_listed_is_made_again_too(tmp_path: Path) -> None:
+    """H1, V1: not what it said last, where its result is a line for people."""
+    path = tmp_path / "calls.db"
+    async with SqliteJournal(path) as lost:
+        told = story("c", 1.0)
+        result = Result(Raw(b'[{"type":"text","text":"240 pages"}]'))
+        told.entries[2:] = [Entry("c", 3, Finished(2.0, "ok", result))]
+        lost.write(told)
+        lost._rows.clear()
+    async with SqliteJournal(path) as journal:
+        [found] = await journal.find(CallQuery())
+    assert (found.progress, found.message) == (2.0, "240 pages")
 
 
 async def test_a_damaged_fact_stops_no_gateway(tmp_path: Path) -> None:

@@ -39,12 +39,16 @@ class _Block(Struct):
 _blocks = json.Decoder(list[_Block])
 
 
-def last_words(call: Call) -> str | None:
-    """The words by which a call is listed: why it failed, else its result in a line, else its last words."""
+def last_words(call: Call, latest: Reading | None = None) -> str | None:
+    """The words by which a call is listed: why it failed, else its result in a line, else its last words.
+
+    `latest` is its last reading, where the call itself does not have it because it was read from the history.
+    """
+    latest = latest or call.latest
     if call.end is not None and call.end.failure is not None:
         return call.end.failure.message
     line = "" if call.end is None or call.end.result is None else result_line(call.end.result)
-    return line or (None if call.latest is None else call.latest.message)
+    return line or (None if latest is None else latest.message)
 
 
 def result_line(result: Result) -> str:

@@ -11,6 +11,7 @@ from msgspec import DecodeError
 
 from afoot.core.call import Call, fold
 from afoot.core.facts import Entry, Reading, Sample
+from afoot.core.notices import last_words
 from afoot.core.ports import CallQuery, CallRow, Journal
 from afoot.store import codec, conditions
 from afoot.store.conditions import MAX_ROWS
@@ -148,6 +149,6 @@ def _row(call: Call, reading: Reading) -> CallRow:
         call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
         end.outcome if end else None, end.at if end else None,
         reading.progress, reading.total,
-        end.failure.message if end and end.failure else reading.message, call.started, call.approved,
+        last_words(call, reading), call.started, call.approved,
         opened.parent or "", opened.key, None if call.started is None else call.spent_s,
     )  # fmt: skip

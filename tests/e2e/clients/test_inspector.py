@@ -119,7 +119,7 @@ def wraps(inspector: Inspector) -> None:
     """A tool of the server behind, whose progress is in the history: the Inspector shows none."""
     assert inspector.call("wrap", n=3)["content"] == [{"type": "text", "text": "wrapped 3"}]
     (row, *_) = history.rows(inspector.front.store, "wrap")
-    assert (row.outcome, row.progress, row.total, row.message) == ("ok", 3, 3, "present 3")
+    assert (row.outcome, row.progress, row.total, row.message) == ("ok", 3, 3, "wrapped 3")
 
 
 def calling(tool: str, arguments: dict[str, Any]) -> list[str]:
