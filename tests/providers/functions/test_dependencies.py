@@ -316,7 +316,7 @@ async def test_a_bad_dependency_leaves_its_tool_out_and_the_rest_is_served(
         assert (await gateway.call("good")).end.outcome == "ok"  # pyrefly: ignore
         failed = await gateway.call(function.__name__, {})
         assert failed.end and failed.end.failure and message in failed.end.failure.message
-        assert failed.end.failure.code == "bad_tool"
+        assert failed.end.failure.code == "bad_tool" and not failed.end.failure.retryable
     assert message in caplog.text and "test_dependencies.py:" in caplog.text
 
 

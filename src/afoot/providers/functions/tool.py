@@ -275,7 +275,7 @@ class FunctionProvider:
         if function is None:
             raise UnknownName("tool", tool, self._functions)
         if tool in self._broken:
-            raise ToolError.unavailable(str(self._broken[tool]), code="bad_tool")
+            raise ToolError.internal(str(self._broken[tool]), code="bad_tool")
         signature = function.signature
         if tool in self._isolated:
             signature.bind(arguments)  # raises before a child process is started
