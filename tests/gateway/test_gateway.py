@@ -377,7 +377,7 @@ async def test_a_changed_file_changes_the_lists_and_one_bad_resource_spoils_no_o
     file.write_text(head)
     changed: list[tuple[str, str | None]] = []
     async with Gateway(file) as gateway:
-        gateway.own_offers.listen(lambda kind, uri: changed.append((kind, uri)))
+        gateway.function_offers.listen(lambda kind, uri: changed.append((kind, uri)))
         file.write_text(head + "\n@afoot.resource('a://1')\ndef two() -> str:\n    return 'two'\n")
         gateway.reload()
         gateway.reload()
@@ -386,7 +386,9 @@ async def test_a_changed_file_changes_the_lists_and_one_bad_resource_spoils_no_o
         file.write_text(head + "\n@afoot.prompt\ndef p() -> str:\n    return ''\n")
         gateway.reload()
         gateway.resource_changed("a://1")
-        assert changed == [("prompts", None), ("resource", "a://1")] and gateway.own_offers.problems == []
+        assert (
+            changed == [("prompts", None), ("resource", "a://1")] and gateway.function_offers.problems == []
+        )
 
 
 @faked
@@ -399,7 +401,7 @@ async def test_resources_come_and_go_while_a_gateway_runs() -> None:
 
     changed: list[str] = []
     async with Gateway(scripted(("return", 1), name="step")) as gateway:
-        gateway.own_offers.listen(lambda kind, uri: changed.append(kind))
+        gateway.function_offers.listen(lambda kind, uri: changed.append(kind))
         gateway.add_tool(late)
         assert (await gateway.read_resource("late://one"))["contents"][0]["text"] == "late"
         assert [tool.name for tool in gateway.tools()] == ["step"]

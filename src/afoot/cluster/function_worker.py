@@ -51,7 +51,7 @@ from afoot.providers.isolation.frames import (
     RunCall,
     WithdrawRequest,
 )
-from afoot.providers.isolation.remote_run import RemoteRun, encodable_result, to_remote_error
+from afoot.providers.isolation.worker_run import WorkerRun, encodable_result, to_remote_error
 from afoot.store.redis.connect import connect
 from afoot.store.redis.journal import RedisJournal
 
@@ -258,7 +258,7 @@ class FunctionRun:
         self._message = message
         self._journal = journal
         self._functions = functions
-        self._remote = RemoteRun(message, self)
+        self._remote = WorkerRun(message, self)
         self._task: asyncio.Task[CallDone] | None = None
         self._pending: list[IpcMessage] = []
         self._sent = 0  # messages that are kept in Redis, in so many parts

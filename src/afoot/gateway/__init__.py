@@ -48,7 +48,7 @@ from afoot.providers.upstream.roster import (
     is_server_target,
 )
 from afoot.providers.upstream.servers import Servers
-from afoot.serve.own_offers import OwnOffers
+from afoot.serve.function_offers import FunctionOffers
 from afoot.serve.resources import ResourceCatalog
 from afoot.store.lock import StoreLock
 from afoot.store.memory import MemoryJournal
@@ -81,7 +81,7 @@ class Gateway:
     """Runs tools: open it with `async with`, then submit, follow, answer, cancel."""
 
     engine: Engine
-    own_offers: OwnOffers
+    function_offers: FunctionOffers
     servers: Servers
     browsing: BrowserSetup
     browser: BrowserProvider
@@ -118,7 +118,7 @@ class Gateway:
         try:
             journal = await self._journal()
             self.engine = Engine(journal, Catalog(), Slots(self.settings.server_concurrency))
-            self.own_offers = OwnOffers(self.engine)
+            self.function_offers = FunctionOffers(self.engine)
             if self.settings.store != MEMORY:
                 self.engine.policy = ApprovalPolicy(
                     StoredList("allow.json", AllowlistEntry), StoredList("approved.json", LastApproval)
@@ -297,7 +297,7 @@ class Gateway:
 
     def resource_changed(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource of these functions that it has changed."""
-        self.own_offers.changed(uri)
+        self.function_offers.changed(uri)
 
     def answer(self, question_id: str, content: object = None, *, action: str = "accept") -> None:
         """Answer an open question; raises UnknownName, AlreadyAnswered, ToolError.validation."""
@@ -380,7 +380,7 @@ class Gateway:
     async def _look_up(self, method: str, subject: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask those servers that may know it, until one does."""
         if self._library is None:
-            self._library = ResourceCatalog(self.engine.catalog, self.servers.list, self.own_offers)
+            self._library = ResourceCatalog(self.engine.catalog, self.servers.list, self.function_offers)
         lookup = Lookup(0, method, params, subject, "operator", Capabilities())
         try:
             found = self._library.find(lookup)
@@ -473,9 +473,9 @@ class Gateway:
         self._lifespans.keep(self._apps)
         self._providers.update((provider, offers))
         for problem in offers.problems:
-            if problem not in self.own_offers.problems:
+            if problem not in self.function_offers.problems:
                 log.error("%s", problem)
-        self.own_offers.replace(offers)
+        self.function_offers.replace(offers)
         self.children.settings = self.settings.isolation
         self.children.keep_ready(provider.sources())
         self.engine.catalog.put(provider)

@@ -182,7 +182,7 @@ def new_state(gateway: Gateway) -> GatewayState:
     state.figures = gateway.figures
     state.servers = gateway.servers
     state.resource_servers = gateway.servers.list
-    state.made_own_offers = gateway.own_offers
+    state.made_function_offers = gateway.function_offers
     state.browser = gateway.browser
     state.lines = ExtensionLinks(gateway.browser, lambda: state.settings.browser.link_grace_s)
     return state

@@ -25,7 +25,7 @@ from afoot.providers.upstream.servers import Servers
 from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.tokens import TokenChecks
 from afoot.serve.callers import Callers
-from afoot.serve.own_offers import OwnOffers
+from afoot.serve.function_offers import FunctionOffers
 from afoot.serve.resources import ChangeListener, ResourceCatalog, ServerResources
 from afoot.serve.unread_results import UnreadResults
 from afoot.wire import mcp_2026, sealed_state
@@ -70,7 +70,7 @@ class GatewayState(Struct):
     problems: list[str] = []  # what is wrong with the settings that were read last
     resource_servers: Callable[[], Sequence[ServerResources]] = tuple  # the servers there are now
     made_resource_catalog: ResourceCatalog | None = None
-    made_own_offers: OwnOffers | None = None
+    made_function_offers: FunctionOffers | None = None
     made_callers: Callers | None = None
     # One for each caller and idempotency key that is being looked up.
     key_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -98,16 +98,16 @@ class GatewayState(Struct):
         """The resources, prompts and completions of all servers."""
         if self.made_resource_catalog is None:
             self.made_resource_catalog = ResourceCatalog(
-                self.engine.catalog, lambda: self.resource_servers(), self.own_offers
+                self.engine.catalog, lambda: self.resource_servers(), self.function_offers
             )
         return self.made_resource_catalog
 
     @property
-    def own_offers(self) -> OwnOffers:
+    def function_offers(self) -> FunctionOffers:
         """The resources and prompts of our own functions."""
-        if self.made_own_offers is None:
-            self.made_own_offers = OwnOffers(self.engine)
-        return self.made_own_offers
+        if self.made_function_offers is None:
+            self.made_function_offers = FunctionOffers(self.engine)
+        return self.made_function_offers
 
     @property
     def unread(self) -> UnreadResults:
@@ -246,7 +246,7 @@ class GatewayState(Struct):
         """Check that the caller may look this up, and declares not too much; raises Fault (F1)."""
         self._check_extensions(lookup.capabilities)
         try:
-            self.own_offers.check_lookup(lookup, origin)
+            self.function_offers.check_lookup(lookup, origin)
         except MissingScope as error:
             raise self.refusal(error) from None
 
@@ -255,7 +255,7 @@ class GatewayState(Struct):
     ) -> None:
         """Tell a listener of this caller when a resource changes; raises Fault."""
         try:
-            self.own_offers.check_watch(uri, caller, origin)
+            self.function_offers.check_watch(uri, caller, origin)
         except MissingScope as error:
             raise self.refusal(error) from None
         listener.origin = origin

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec import Struct, json
 
+from afoot.cli.terminal.call_clocks import read_clocks
 from afoot.cli.terminal.call_words import STATES, last_words, state_of, tags, time_left, warning
-from afoot.cli.terminal.clocks import read_clocks
 from afoot.cli.terminal.live_state import CallNode
 from afoot.core.call import Call, State, fold
 from afoot.core.facts import (

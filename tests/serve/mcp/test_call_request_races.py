@@ -11,7 +11,7 @@ from afoot.config.settings import Settings, ToolSettings
 from afoot.core.facts import Result
 from afoot.core.ports import Batch, CallRow, Run
 from afoot.engine.catalog import EffectiveSettings
-from afoot.providers.upstream.client_sessions import ClientSessions
+from afoot.providers.upstream.reachable_clients import ReachableClients
 from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.era_2025 import Era2025
 from afoot.store.memory import MemoryJournal
@@ -28,7 +28,7 @@ class Opening:
     """Servers of which one is still being opened."""
 
     def __init__(self) -> None:
-        self.clients = ClientSessions()
+        self.clients = ReachableClients()
 
     def tell_roots_changed(self, caller: str) -> None:
         pass

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import msgspec
 
 from afoot.cli.terminal.ansi import LiveRegion, is_terminal, terminal_width, to_ansi
+from afoot.cli.terminal.call_clocks import GatewayClock
 from afoot.cli.terminal.call_log import outcome_lines
 from afoot.cli.terminal.call_words import STATES, state_of_outcome
-from afoot.cli.terminal.clocks import GatewayClock
 from afoot.cli.terminal.live_state import CallNode, LiveSnapshot, LiveState
 from afoot.cli.terminal.rows import StyledLine, choose_columns, single_call_line
 from afoot.cli.terminal.table import tree_rows

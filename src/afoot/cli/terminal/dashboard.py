@@ -25,8 +25,8 @@ from afoot.cli.client import (
 )
 from afoot.cli.terminal import text
 from afoot.cli.terminal.ansi import FRAME_S, FullScreen, Keyboard, LineEditor
+from afoot.cli.terminal.call_clocks import GatewayClock
 from afoot.cli.terminal.call_words import STATES
-from afoot.cli.terminal.clocks import GatewayClock
 from afoot.cli.terminal.event_thread import IGNORE_KEYS_S, EventThread, StopAsking
 from afoot.cli.terminal.live_state import EndedCalls, LiveChanges, LiveSnapshot, LiveState
 from afoot.cli.terminal.questions.prompts import QuestionDialog, case_of_question, question_of_json

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import Raw, Struct, field
 
-from afoot.cli.terminal.clocks import has_own_question
+from afoot.cli.terminal.call_clocks import has_own_question
 from afoot.core.call import Call, State, note_number, replay, without_results
 from afoot.core.facts import (
     Entry,

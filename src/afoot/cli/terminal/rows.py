@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from afoot.cli.terminal.call_clocks import ClockReading, read_clocks
 from afoot.cli.terminal.call_words import (
     STATES,
     join_words,
@@ -18,7 +19,6 @@ from afoot.cli.terminal.call_words import (
     waiting_text,
     warning,
 )
-from afoot.cli.terminal.clocks import ClockReading, read_clocks
 from afoot.cli.terminal.live_state import CallNode
 from afoot.cli.terminal.text import (
     clean,

@@ -34,7 +34,7 @@ from afoot.providers.isolation.frames import (
     WatchCall,
 )
 from afoot.providers.isolation.relay import RunRelay
-from afoot.providers.isolation.remote_run import to_exception
+from afoot.providers.isolation.worker_run import to_exception
 
 END_S: Final = 2 * CLOSE_S + 1  # for a child that was told to end: its lifespan is cancelled in time
 EXIT_AFTER_EOF_S: Final = 0.5  # between the end of a child's pipe and its own end

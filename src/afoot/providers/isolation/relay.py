@@ -18,7 +18,7 @@ from afoot.providers.isolation.frames import (
     ResourceChanged,
     WithdrawRequest,
 )
-from afoot.providers.isolation.remote_run import encodable_result, to_remote_error
+from afoot.providers.isolation.worker_run import encodable_result, to_remote_error
 
 
 class RunRelay:

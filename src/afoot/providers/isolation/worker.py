@@ -53,13 +53,6 @@ from afoot.providers.isolation.frames import (
     encode_frame,
     report_address,
 )
-from afoot.providers.isolation.remote_run import (
-    PIPE_BUFFER_BYTES,
-    GatewayPipe,
-    RemoteRun,
-    encodable_result,
-    to_remote_error,
-)
 from afoot.providers.isolation.usage import (
     CALL_THREAD_PREFIXES,
     ProcessState,
@@ -67,6 +60,13 @@ from afoot.providers.isolation.usage import (
     has_leftovers,
     process_cpu_s,
     set_rlimits,
+)
+from afoot.providers.isolation.worker_run import (
+    PIPE_BUFFER_BYTES,
+    GatewayPipe,
+    WorkerRun,
+    encodable_result,
+    to_remote_error,
 )
 from afoot.providers.offers.offer import is_tool
 
@@ -165,7 +165,7 @@ class Worker(asyncio.Protocol):
         self._provider = _make_provider(tools, lifespan, MESSAGE_LIMIT)
         self._frames: FrameDecoder[ToChild] = FrameDecoder(ToChild, MAX_FRAME_BYTES)
         self._pipe: GatewayPipe | None = None
-        self._run: RemoteRun | None = None
+        self._run: WorkerRun | None = None
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -177,7 +177,7 @@ class Worker(asyncio.Protocol):
         for message in self._frames.feed(data):
             if isinstance(message, RunCall):
                 assert self._pipe is not None
-                self._run = RemoteRun(message, self._pipe)
+                self._run = WorkerRun(message, self._pipe)
                 self._task = self._loop.create_task(self._run_call(message, self._run))
             elif isinstance(message, EndChild):
                 self._lifespan.close()  # nothing else runs here now
@@ -219,7 +219,7 @@ class Worker(asyncio.Protocol):
                 error = ctypes.py_object(SystemExit)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
 
-    async def _run_call(self, message: RunCall, run: RemoteRun) -> None:
+    async def _run_call(self, message: RunCall, run: WorkerRun) -> None:
         cpu_before_s = process_cpu_s()
         work_before = active_work(self._tool_loops())
         try:
@@ -240,7 +240,7 @@ class Worker(asyncio.Protocol):
         left = not is_restored or has_leftovers(work_before, self._tool_loops())
         self._send_done(replace(done, cpu_s=round(process_cpu_s() - cpu_before_s, 6), left=left))
 
-    async def _call_tool(self, message: RunCall, run: RemoteRun) -> Result:
+    async def _call_tool(self, message: RunCall, run: WorkerRun) -> Result:
         if message.message_limit != self._message_limit:
             self._provider = _make_provider(self._tools, self._lifespan, message.message_limit)
             self._message_limit = message.message_limit

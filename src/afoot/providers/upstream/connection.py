@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, field
 from msgspec.structs import replace
 
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.upstream.client_sessions import FOREIGN
+from afoot.providers.upstream.reachable_clients import FOREIGN
 from afoot.providers.upstream.transport import (
     MAX_READ_CHARS,
     MessageRecording,

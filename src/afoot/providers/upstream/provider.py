@@ -23,7 +23,6 @@ from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import RunnerDied, ToolError, UnknownName
 from afoot.providers.arguments import check_arguments
 from afoot.providers.content import clean_line, clean_text
-from afoot.providers.upstream.client_sessions import ClientSessions
 from afoot.providers.upstream.connection import PROBE_S, McpConnection, negotiate
 from afoot.providers.upstream.liveness import PING_S, PONG_S, LivenessProbe
 from afoot.providers.upstream.oauth.tokens import TokenSource
@@ -35,6 +34,7 @@ from afoot.providers.upstream.offers import (
     UpstreamTool,
     server_limits,
 )
+from afoot.providers.upstream.reachable_clients import ReachableClients
 from afoot.providers.upstream.reconnect import Reconnecting
 from afoot.providers.upstream.tool_call import LOGGER_CHARS, TEXT_CHARS, UnfitEra, UpstreamCall
 from afoot.providers.upstream.transport import MAX_READ_CHARS, Request, ServerLog, Transport
@@ -95,7 +95,8 @@ class ServerOptions(Struct, frozen=True):
     tokens: TokenSource | None = None  # the login to it, if `auth` is not given
     target: object = None  # a server object to run in this process
     clean: Callable[[str], str] = str  # takes the secrets out of what is logged (S4)
-    clients: ClientSessions = field(default_factory=ClientSessions)  # that the server reaches outside calls
+    # Those that the server reaches outside calls.
+    clients: ReachableClients = field(default_factory=ReachableClients)
 
 
 class QuestionListener:

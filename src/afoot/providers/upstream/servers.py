@@ -15,10 +15,10 @@ from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import AfootError, CallerError, UnknownName
 from afoot.hosts.secrets import environment, read_all
-from afoot.providers.upstream.client_sessions import ClientSessions
 from afoot.providers.upstream.managed_server import ConnectionLease, ManagedServer, ServerConnection
 from afoot.providers.upstream.oauth.logins import LoginAttempt, Logins
 from afoot.providers.upstream.provider import ServerOptions, Upstream
+from afoot.providers.upstream.reachable_clients import ReachableClients
 from afoot.providers.upstream.roster import FoundServer, KnownServers, Roster, ServerEntry, settings_digest
 
 MAX_OPENING = 4  # servers that are opened at once in the background
@@ -42,7 +42,7 @@ class Servers:
         self.files: list[Path] = []  # that servers were read from, besides the config
         self.restart_limit = 3
         self.logins = Logins(self._recall)
-        self.clients = ClientSessions()  # that servers reach outside calls
+        self.clients = ReachableClients()  # that servers reach outside calls
         self._known = known
         self._make = make or self._make_upstream
         self._servers: dict[str, ManagedServer] = {}

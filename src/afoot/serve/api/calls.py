@@ -146,7 +146,7 @@ async def rerun(request: ApiRequest) -> None:
     before = (await call_in_path(request)).call
     arguments = before.opened.arguments if want.arguments is UNSET else want.arguments
     _check_secrets_given(before.opened.arguments, arguments)
-    offer = gateway.own_offers.called(before.opened.tool)
+    offer = gateway.function_offers.called(before.opened.tool)
     name = offer[1].name if offer is not None else gateway.engine.catalog.find_again(before.opened)
     start = StartRequest(name, arguments or Raw(b"{}"))
     check_start(start, bytes(arguments or b"{}"), gateway.settings.max_arguments_bytes)

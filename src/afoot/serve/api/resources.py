@@ -84,7 +84,7 @@ async def get_prompt(request: ApiRequest) -> None:
 
 def _visible(request: ApiRequest, kind: str) -> list[JsonObject]:
     """The entries of a list whose scopes the caller has."""
-    hidden = request.gateway.own_offers.hidden_from(request.origin)
+    hidden = request.gateway.function_offers.hidden_from(request.origin)
     items = request.gateway.resource_catalog.with_servers(kind)
     return [one for one in items if listed_name(one) not in hidden]
 
@@ -93,7 +93,7 @@ async def _look_up(request: ApiRequest, method: str, subject: str, params: JsonO
     gateway = request.gateway
     lookup = Lookup(0, method, params, subject, request.principal.caller, Capabilities())
     is_alone = "respond-async" in request.header(b"prefer").lower()
-    own = gateway.own_offers
+    own = gateway.function_offers
     if own.find(lookup) is None:
         found = await fetch_lookup(gateway, lookup)
         if found.get("resultType", "complete") == "input_required":

@@ -386,7 +386,7 @@ class Era2025:
     async def _is_own_lookup(self, message: Envelope, lookup: Lookup, stream: ResponseStream) -> bool:
         """Serve a lookup of a function of ours as a call; False if it is none. Raises Fault."""
         self._gateway.check_lookup(lookup, stream.origin)
-        own = self._gateway.own_offers.find(lookup)
+        own = self._gateway.function_offers.find(lookup)
         if own is None:
             return False
         tool_call = mcp_2025.lookup_call(message, lookup, own.tool.name, own.arguments, self.level)

@@ -115,7 +115,7 @@ class Era2026(Struct, eq=False):
             await finish_within_bound(stream, last, gateway.unread, self._caller)
             return
         gateway.check_lookup(lookup, stream.origin)
-        own = gateway.own_offers.find(lookup)
+        own = gateway.function_offers.find(lookup)
         if own is None:
             with pending.without_call(lookup.id) as wakeup:
                 work = answer_lookup_2026(gateway, lookup)
@@ -318,7 +318,7 @@ def resource_list(
 ) -> dict[str, list[JsonObject]]:
     """The prompts, resources or templates of all servers, and those of our functions for this caller (F1)."""
     make, key = RESOURCE_LISTS[method]
-    hidden = gateway.own_offers.hidden_from(origin)
+    hidden = gateway.function_offers.hidden_from(origin)
     found = [item for item in make(gateway.resource_catalog) if listed_name(item) not in hidden]
     return {key: resources_with_app(gateway, found, can) if method == "resources/list" else found}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct, json, to_builtins
 
-from afoot.cli.terminal.clocks import ClockReading
+from afoot.cli.terminal.call_clocks import ClockReading
 from afoot.core.call import State, fold, note_number
 from afoot.core.facts import Fact, Reading
 from afoot.core.rules import Tick, decide, next_deadline

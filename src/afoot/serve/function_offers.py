@@ -1,4 +1,4 @@
-"""`OwnOffers` are the resources and prompts of this gateway's own functions (F3).
+"""`FunctionOffers` are the resources and prompts of this gateway's own functions (F3).
 
 A read, and a prompt that is filled in, is a call of the engine: the surfaces open it, follow it and answer
 with its end. Completions start no call. To the `ResourceCatalog` this is one more server, and it comes first.
@@ -36,7 +36,7 @@ class OwnLookup(Struct, frozen=True):
     arguments: Raw
 
 
-class OwnOffers:
+class FunctionOffers:
     """The resources and prompts of functions, and those who listen to their changes."""
 
     def __init__(self, engine: Engine) -> None:

@@ -5,7 +5,7 @@ from msgspec import Raw
 
 from afoot.core.facts import Logged
 from afoot.errors import ToolError
-from afoot.providers.upstream.client_sessions import ClientSessions
+from afoot.providers.upstream.reachable_clients import ReachableClients
 
 
 class Session:
@@ -27,9 +27,9 @@ class Session:
         return self.roots
 
 
-def joined(*sessions: Session) -> ClientSessions:
+def joined(*sessions: Session) -> ReachableClients:
     """These clients, connected."""
-    clients = ClientSessions()
+    clients = ReachableClients()
     for session in sessions:
         clients.join(session)
     return clients

@@ -1,4 +1,4 @@
-"""`ClientSessions` lists the clients that servers can reach outside calls, with logs and for roots (U5).
+"""`ReachableClients` lists the clients that servers can reach outside calls, with logs and for roots (U5).
 
 Only clients of the handshake era have a stream for that. `serve` lets them join and leave.
 """
@@ -19,7 +19,7 @@ ROOTS_S: Final = 10.0  # to wait for the roots of a client
 FOREIGN: Final = ("token:", "oauth:")  # callers that may be other people, so begin their names
 
 
-class ClientSession(Protocol):
+class ReachableClient(Protocol):
     """One client that has a stream for messages outside calls."""
 
     @property
@@ -42,18 +42,18 @@ class ClientSession(Protocol):
         ...
 
 
-class ClientSessions:
+class ReachableClients:
     """The clients that are there now. A caller may have several; the caller "" stands for all."""
 
     def __init__(self) -> None:
-        self._sessions: dict[int, ClientSession] = {}
+        self._sessions: dict[int, ReachableClient] = {}
         self._extensions: dict[str, Raw] = {}  # by caller, as its last request declared them
 
-    def join(self, session: ClientSession) -> None:
+    def join(self, session: ReachableClient) -> None:
         """Let servers reach this client from now on, until it leaves."""
         self._sessions[id(session)] = session
 
-    def leave(self, session: ClientSession) -> bool:
+    def leave(self, session: ReachableClient) -> bool:
         """Let servers reach this client no more; False if they did not before."""
         return self._sessions.pop(id(session), None) is not None
 
@@ -91,11 +91,11 @@ class ClientSessions:
         found = await asyncio.gather(*(_roots_of(one) for one in sessions))
         return list({bytes(root): root for roots in found for root in roots}.values())
 
-    def _of(self, caller: str) -> Iterable[ClientSession]:
+    def _of(self, caller: str) -> Iterable[ReachableClient]:
         return [one for one in self._sessions.values() if caller in ("", one.caller)]
 
 
-async def _roots_of(session: ClientSession) -> list[Raw]:
+async def _roots_of(session: ReachableClient) -> list[Raw]:
     try:
         async with asyncio.timeout(ROOTS_S):
             return await session.list_roots()

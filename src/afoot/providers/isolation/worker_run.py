@@ -1,4 +1,4 @@
-"""`RemoteRun` is a run (`core.ports.Run`) in a child process; its engine is in the gateway.
+"""`WorkerRun` is a run (`core.ports.Run`) in a child process; its engine is in the gateway.
 
 Reports go to the gateway over a `GatewayPipe`; answers come back by number.
 """
@@ -88,7 +88,7 @@ class GatewayPipe:
             self.send(reading)
 
 
-class RemoteRun:
+class WorkerRun:
     """One attempt of one call, as its provider in the child sees it."""
 
     def __init__(self, message: RunCall, pipe: RunPipe) -> None:

@@ -95,7 +95,7 @@ async def site(
         own = convert(settings, Settings)
         limits = Limits(idle_s=own.idle_s, ceiling_s=own.ceiling_s)
         provider = OfferProvider(functions or EVERYTHING, FunctionSettings(limits=limits))
-        gateway.own_offers.replace(provider)
+        gateway.function_offers.replace(provider)
         gateway.resource_servers = lambda: racks
         yield gateway
         provider.close()
@@ -310,13 +310,13 @@ async def test_subscribers_are_told_when_a_resource_changes() -> None:
         acknowledged = listening.messages[0]["params"]["notifications"]
         assert acknowledged["resourceSubscriptions"] == ["slow://1"]
         await caller.ask(request("resources/subscribe", {"uri": "slow://1"}))
-        gateway.own_offers.changed("slow://1")
-        gateway.own_offers.changed("slow://2")
+        gateway.function_offers.changed("slow://1")
+        gateway.function_offers.changed("slow://2")
         await asyncio.sleep(1)
         assert told(listening.messages) == ["slow://1"]
         assert caller.session.listener.take() == [("resource", "slow://1")]
         await caller.ask(request("resources/unsubscribe", {"uri": "slow://1"}))
-        gateway.own_offers.changed("slow://1")
+        gateway.function_offers.changed("slow://1")
         assert caller.session.listener.take() == []
         await leave(listening)
 
@@ -327,11 +327,11 @@ async def test_listeners_are_told_when_the_lists_change() -> None:
     async with site(slow) as gateway:
         exchange = Web(gateway).post(listen(promptsListChanged=True, resourcesListChanged=True))
         await asyncio.sleep(1)
-        gateway.own_offers.replace(OfferProvider((slow, review)))
+        gateway.function_offers.replace(OfferProvider((slow, review)))
         await asyncio.sleep(1)
         assert told(exchange.messages) == ["prompts"]
-        gateway.own_offers.replace(OfferProvider((slow, review)))
-        gateway.own_offers.replace(OfferProvider((review,)))
+        gateway.function_offers.replace(OfferProvider((slow, review)))
+        gateway.function_offers.replace(OfferProvider((review,)))
         await asyncio.sleep(1)
         assert told(exchange.messages) == ["prompts", "resources"]
         await leave(exchange)
@@ -517,13 +517,13 @@ async def test_a_resource_that_requires_scopes_is_not_watched_without_them() -> 
         tape.origin = CallOrigin("mcp-http", scopes=frozenset(("billing",)))
         wanted = request("resources/subscribe", {"uri": "secret://all/a"})
         await caller.session.request(jsonrpc.read(json.dumps(wanted).encode()), tape)
-        gateway.own_offers.changed("secret://all/a")
-        gateway.own_offers.changed("secret://all")
+        gateway.function_offers.changed("secret://all/a")
+        gateway.function_offers.changed("secret://all")
         await asyncio.sleep(1)
         assert told(listening.messages) == ["secret://all"]
         assert caller.session.listener.take() == [("resource", "secret://all/a")]
         caller.session.listener.origin = CallOrigin("mcp-http")
-        gateway.own_offers.changed("secret://all/a")
+        gateway.function_offers.changed("secret://all/a")
         assert caller.session.listener.take() == []
         await leave(listening)
 
