@@ -20,8 +20,10 @@ START_S = 10.0
 class RedisServer:
     """One server on a port of its own, with a folder for its file."""
 
-    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
+    def __init__(self, folder: Path, host: str = "127.0.0.1", **more: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self._more = {key.replace("_", "-"): value for key, value in more.items()}  # settings
         self.port = _free_port()
         self._host = host
         self.url = f"redis://{host}:{self.port}/0"
@@ -38,7 +40,10 @@ class RedisServer:
             "dir": self.folder,
             "save": "",
             "appendonly": "yes",
+            **self._more,
         }
+        if "cluster-enabled" in settings:
+            settings["cluster-port"] = _free_port()  # the usual one is 10,000 higher, which may be no port
         words = [part for key, value in settings.items() for part in (f"--{key}", str(value))]
         with (self.folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen([program, *words], stdout=log, stderr=log)
@@ -87,9 +92,9 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server(folder: Path) -> Iterator[RedisServer]:
-    """A server that is ended with the block."""
-    server = RedisServer(folder)
+def redis_server(folder: Path, **more: str) -> Iterator[RedisServer]:
+    """A server that is ended with the block; `more`: settings of it, with _ for each hyphen."""
+    server = RedisServer(folder, **more)
     server.start()
     try:
         yield server

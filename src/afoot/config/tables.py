@@ -29,12 +29,15 @@ ISOLATION = ("isolate", "cpu_s", "memory_bytes", "open_files", "processes")  # t
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 EVERYWHERE = ("0.0.0.0", "::")
 
-# How the address of a Redis or Valkey begins: one server, a Sentinel's service, one node of a Redis cluster.
-REDIS_SCHEMES = (
-    "redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
-)  # fmt: skip
+# How the address of a Redis or Valkey begins: one server, or the service of a Sentinel.
+REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+sentinel")
+REDIS_ADDRESSES = (  # in words
+    "redis://, rediss:// or unix:// (each with user, password, database and TLS options where it has them),"
+    " or redis+sentinel:// without options"
+)
 
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
 _LABEL = re.compile(r"[A-Za-z0-9_-]{0,64}")
 _VARIABLE = re.compile(r"\$\{((?:secret:)?[A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -407,9 +410,13 @@ def _check_connections(made: ConnectionSettings, path: tuple[str, ...]) -> None:
 
 
 def _check_cluster(made: ClusterSettings, path: tuple[str, ...]) -> None:
-    if made.redis and made.redis.partition("://")[0] not in REDIS_SCHEMES:
-        schemes = ", ".join(f"{one}://" for one in REDIS_SCHEMES)
-        raise InvalidSetting((*path, "redis"), f"must begin with one of {schemes}")
+    scheme = _SCHEME.match(made.redis)
+    if made.redis and (scheme is None or scheme[1] not in REDIS_SCHEMES):
+        told = "the address has no scheme" if scheme is None else f"{scheme[1]}:// is not supported"
+        raise InvalidSetting((*path, "redis"), f"{told}; use {REDIS_ADDRESSES}")
+    if made.redis.startswith("redis+sentinel:") and "?" in made.redis:
+        told = "redis+sentinel:// takes no options after a question mark"
+        raise InvalidSetting((*path, "redis"), f"{told}; use {REDIS_ADDRESSES}")
     if not made.lease_s:
         raise InvalidSetting((*path, "lease_s"), "must be more than 0")
     if not _CLUSTER_NAME.fullmatch(made.name):

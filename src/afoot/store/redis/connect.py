@@ -1,4 +1,4 @@
-"""`connect` and `connect_thread` make clients for the address of a Redis or Valkey, a Sentinel or a cluster.
+"""`connect` and `connect_thread` make clients for the address of a Redis or Valkey, or of a Sentinel.
 
 All settings of the client library that matter are set here and nowhere else. Replies have the shape of
 protocol version 2: that of version 3, the default of newer libraries, differs for streams.
@@ -6,12 +6,11 @@ protocol version 2: that of version 3, the default of newer libraries, differs f
 
 from collections.abc import Awaitable
 from typing import Any, Protocol, cast
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from redis import Redis, RedisCluster
+from redis import Redis
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio import RedisCluster as AsyncRedisCluster
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
@@ -19,14 +18,14 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from afoot.config.tables import REDIS_SCHEMES
+from afoot.config.tables import REDIS_ADDRESSES, REDIS_SCHEMES
 from afoot.errors import StoreError
 
 CONNECT_S = 3.0  # to open a connection
 REPLY_S = 5.0  # for a reply; one that blocks on purpose is given its own time on top
 HEALTH_CHECK_S = 10.0  # a connection that was idle for so long is tried before it is used
 MAX_CONNECTIONS = 2  # of one client; more commands at once wait for one
-SENTINEL, CLUSTER = "redis+sentinel", "redis+cluster"
+SENTINEL = "redis+sentinel"
 
 
 class Client(Protocol):
@@ -45,6 +44,32 @@ class ThreadClient(Protocol):
     def close(self) -> None: ...
 
 
+class _ClientOfSentinel:
+    """A client of the master, which closes also the connections to the Sentinels."""
+
+    def __init__(self, master: Client, sentinels: list[Client]) -> None:
+        self._master = master
+        self._sentinels = sentinels
+        self.execute_command = master.execute_command
+
+    async def aclose(self) -> None:
+        for one in (self._master, *self._sentinels):
+            await one.aclose()
+
+
+class _ThreadClientOfSentinel:
+    """The same in a thread that has no loop."""
+
+    def __init__(self, master: ThreadClient, sentinels: list[ThreadClient]) -> None:
+        self._master = master
+        self._sentinels = sentinels
+        self.execute_command = master.execute_command
+
+    def close(self) -> None:
+        for one in (self._master, *self._sentinels):
+            one.close()
+
+
 def connect(url: str, reply_s: float = REPLY_S) -> Client:
     """A client on the running loop. It opens its connections when it needs them.
 
@@ -53,14 +78,12 @@ def connect(url: str, reply_s: float = REPLY_S) -> Client:
     """
     options = _options(reply_s)
     options["retry"] = AsyncRetry(NoBackoff(), 0)
-    parts, scheme = _split(url)
-    if scheme == SENTINEL:
+    parts = _split(url)
+    if parts.scheme == SENTINEL:
         hosts, service, login = _sentinel(parts)
         sentinel = AsyncSentinel(hosts, sentinel_kwargs=dict(options), **options, **login)
-        return cast(Client, sentinel.master_for(service))
-    if scheme == CLUSTER:
-        del options["retry"]  # the client of a cluster follows slots that move, and counts these itself
-        return cast(Client, AsyncRedisCluster.from_url(_plain(parts), **options))
+        master = sentinel.master_for(service)
+        return _ClientOfSentinel(cast(Client, master), [cast(Client, one) for one in sentinel.sentinels])
     pool = BlockingConnectionPool.from_url(url, max_connections=MAX_CONNECTIONS, timeout=reply_s, **options)
     return cast(Client, AsyncRedis.from_pool(pool))
 
@@ -69,14 +92,12 @@ def connect_thread(url: str, reply_s: float = REPLY_S) -> ThreadClient:
     """A client for a thread of its own; raises StoreError for an address that is none."""
     options = _options(reply_s)
     options["retry"] = Retry(NoBackoff(), 0)
-    parts, scheme = _split(url)
-    if scheme == SENTINEL:
+    parts = _split(url)
+    if parts.scheme == SENTINEL:
         hosts, service, login = _sentinel(parts)
         sentinel = Sentinel(hosts, sentinel_kwargs=dict(options), **options, **login)
-        return cast(ThreadClient, sentinel.master_for(service))
-    if scheme == CLUSTER:
-        del options["retry"]
-        return cast(ThreadClient, RedisCluster.from_url(_plain(parts), **options))
+        thread_master = cast(ThreadClient, sentinel.master_for(service))
+        return _ThreadClientOfSentinel(thread_master, [cast(ThreadClient, one) for one in sentinel.sentinels])
     return cast(ThreadClient, Redis.from_url(url, **options))
 
 
@@ -90,6 +111,13 @@ def store_error(error: BaseException, what: str) -> StoreError:
     return StoreError(f"{what}: {error!r}")
 
 
+def is_cluster_node(info: Any) -> bool:
+    """Whether the reply to INFO is that of a node of a Redis Cluster."""
+    if isinstance(info, dict):
+        return str(info.get("cluster_enabled", 0)) == "1"
+    return b"cluster_enabled:1" in (info.encode() if isinstance(info, str) else bytes(info)).split()
+
+
 def _options(reply_s: float) -> dict[str, Any]:
     return {
         "protocol": 2,
@@ -101,20 +129,15 @@ def _options(reply_s: float) -> dict[str, Any]:
     }
 
 
-def _split(url: str) -> tuple[SplitResult, str]:
-    """The parts of an address, and what it leads to; raises StoreError."""
+def _split(url: str) -> SplitResult:
+    """The parts of an address; raises StoreError."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
         raise StoreError(f"cluster.redis: {error}") from None
     if parts.scheme not in REDIS_SCHEMES:
-        raise StoreError(f"cluster.redis: {parts.scheme}:// is no address of a Redis or Valkey")
-    return parts, parts.scheme.replace("rediss+", "redis+")
-
-
-def _plain(parts: SplitResult) -> str:
-    """The address of one node of a cluster, from which the client learns the others."""
-    return parts._replace(scheme=parts.scheme.partition("+")[0]).geturl()
+        raise StoreError(f"cluster.redis: {parts.scheme}:// is not supported; use {REDIS_ADDRESSES}")
+    return parts
 
 
 def _sentinel(parts: SplitResult) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
@@ -134,6 +157,5 @@ def _sentinel(parts: SplitResult) -> tuple[list[tuple[str, int]], str, dict[str,
         )
     user, _, password = login.partition(":")
     found: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None}
-    found["db"] = int(db or dict(parse_qsl(parts.query)).get("db", "0"))
-    found["ssl"] = parts.scheme.startswith("rediss")
+    found["db"] = int(db or "0")
     return hosts, service, found

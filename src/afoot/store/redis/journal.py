@@ -13,15 +13,16 @@ from contextlib import suppress
 from typing import Any, Final, Self
 
 from msgspec import DecodeError, msgpack
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
+from afoot.config.tables import REDIS_ADDRESSES
 from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Entry, HandedOver, Opened, Sample
 from afoot.core.ports import Batch, CallOutline, CallQuery, CallRow, PurgeRule
 from afoot.errors import StoreError
 from afoot.store import codec
 from afoot.store.redis import rows
-from afoot.store.redis.connect import Client, connect, store_error
+from afoot.store.redis.connect import Client, connect, is_cluster_node, store_error
 from afoot.store.redis.purge import purge
 from afoot.store.redis.scripts import APPEND, BEGIN, Scripts
 from afoot.store.search import SINCE_BYTES
@@ -63,16 +64,36 @@ class RedisJournal:
 
     async def __aenter__(self) -> Self:
         try:
+            await self._refuse_cluster_node()
             epoch, position = await self.scripts.run(BEGIN, secrets.token_hex(8))
         except _TROUBLE as error:
             await self._client.aclose()
             raise store_error(error, f"history in Redis ({self.place})") from error
+        except StoreError:
+            await self._client.aclose()
+            raise
         self.epoch, self.position = epoch.decode(), int(position or 0)
         self._is_open = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def _refuse_cluster_node(self) -> None:
+        """Refuse a node of a Redis Cluster: the scripts and the queue use keys of several slots.
+
+        A server that does not tell is taken for none. Raises StoreError, RedisError, OSError.
+        """
+        try:
+            told = await self._client.execute_command("INFO", "cluster")
+        except ResponseError:  # not allowed
+            return
+        if is_cluster_node(told):
+            raise StoreError(
+                f"cluster.redis: the server at {self.place} is a node of a Redis Cluster"
+                f" (cluster-enabled yes), which is not supported; use one server, with replicas if you like:"
+                f" {REDIS_ADDRESSES}"
+            )
 
     @property
     def is_open(self) -> bool:
