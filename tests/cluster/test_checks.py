@@ -55,4 +55,4 @@ async def test_a_required_history_refuses_settings_that_may_lose_it(redis: Redis
     finally:
         redis.client().config_set("appendonly", "yes")
     async with ClusterMember(cluster, is_history_required=True) as member:
-        assert len(member.sealing_key) == 32
+        assert len(member.keys.arguments_key) == 32

@@ -244,7 +244,7 @@ def test_a_gateway_that_is_stopped_leaves_what_waits_to_the_other(redis: RedisSe
 
 
 def test_orders_need_the_right_to_administrate(two: tuple[Gateway, Gateway]) -> None:
-    """S2, D6: a token that may watch sees the members, and changes none."""
+    """S2, D6, D7: a token that may watch sees the members, and changes none."""
     command = [sys.executable, "-m", "afoot", "tokens", "add", "watcher", "--scope", "watch"]
     made = subprocess.run(
         command, env=two[0].environment, capture_output=True, text=True, timeout=30, check=True
@@ -254,6 +254,7 @@ def test_orders_need_the_right_to_administrate(two: tuple[Gateway, Gateway]) -> 
     own = watcher.get("/api/cluster").body["id"]
     for method, path in (("POST", "drain"), ("DELETE", "drain"), ("POST", "takeover")):
         assert watcher.send(method, f"/api/cluster/{own}/{path}", None, {}).status == 403
+    assert watcher.send("POST", "/api/cluster/rotate-keys", None, {}).status == 403
     assert Api(two[0]).get("/readyz").status == 200
 
 

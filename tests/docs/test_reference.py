@@ -113,7 +113,7 @@ def test_every_command_has_a_heading_and_its_help() -> None:
 def _below(text: str) -> list[str]:
     """The commands that the help of a command lists."""
     box = text.partition("╭─ Commands ─")[2].partition("╰")[0]
-    return re.findall(r"^│ (\w+) ", box, re.MULTILINE)
+    return re.findall(r"^│ ([\w-]+) ", box, re.MULTILINE)
 
 
 def test_every_meta_key_has_a_heading_with_its_fields() -> None:

@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from typing import Final, Self
 
@@ -23,15 +23,16 @@ from afoot.cluster.lease import GatewayInfo, Lease, Member
 from afoot.cluster.operations import DrainOrder, Operations
 from afoot.cluster.outbox import Outbox, send_readings
 from afoot.cluster.runs import WorkerInfo, read_worker
+from afoot.cluster.sealing_keys import SharedKeys
 from afoot.cluster.takeover import LOOK_S, take_over
 from afoot.config.tables import ClusterSettings
-from afoot.core.ports import ClusterFigures, ClusterMemberInfo
+from afoot.core.ports import ClusterFigures, ClusterMemberInfo, KeyRotation
+from afoot.core.sealing_keys import SealingKey, SealingKeys
 from afoot.engine.engine import Engine
 from afoot.engine.recovery import may_be_handed_over
 from afoot.errors import StoreError
 from afoot.store.redis.journal import RedisJournal
 
-KEY_BYTES: Final = 32
 WORKERS_LOOK_S: Final = 0.3  # between two looks at the workers that were heard of
 INSTALL: Final = 'pip install "afoot[cluster]"'
 DRAINS: Final = "an operator drains this gateway"
@@ -50,8 +51,8 @@ class ClusterMember:
         self.id = secrets.token_hex(8)
         self.info = GatewayInfo()
         self.settings = settings
-        self.sealing_key = b""  # that all gateways of the cluster share
         self.journal = RedisJournal(settings.redis, settings.name, self.id)
+        self.keys = SharedKeys(self.journal)
         self._version = version
         self._is_history_required = is_history_required
         self._lease = Lease(settings.redis, self.journal.prefix, self.id, settings.lease_s)
@@ -65,7 +66,7 @@ class ClusterMember:
                 _log.warning("Redis may lose history: %s", one.text)
             if found and self._is_history_required:
                 raise LossyRedis(found)
-            self.sealing_key = await self._shared_key()
+            await self.keys.read()
             host = socket.gethostname()
             self.info = GatewayInfo(host, os.getpid(), version=self._version)
             self._lease.describe = lambda: json.encode(self.info)
@@ -95,15 +96,6 @@ class ClusterMember:
     def serve(self, engine: Engine) -> "ClusterService":
         """Let an engine know the calls of the others, and the others its own, while the block lasts."""
         return ClusterService(self, engine, self._lease)
-
-    async def _shared_key(self) -> bytes:
-        """The key that seals request states: the first gateway makes it, and all others take the same."""
-        key = f"{self.journal.prefix}sealing"
-        await self.journal.command("SET", key, secrets.token_hex(KEY_BYTES), "NX")
-        found = await self.journal.command("GET", key)
-        if not found:
-            raise StoreError("the key of the cluster was not kept by Redis")
-        return bytes.fromhex(found.decode())
 
 
 def _gateway_info(one: Member, ago_s: float) -> ClusterMemberInfo:
@@ -161,6 +153,7 @@ class ClusterService:
         self._run(inbox.run)
         self._run(outbox.run)
         self._run(self._watch_workers)
+        self._run(self._follow_keys)
         self._run(lambda: send_readings(engine, journal, lambda: self._lease.has_others))
         return self
 
@@ -195,6 +188,25 @@ class ClusterService:
         Raises UnknownName, CallerError, StoreError; Conflict for one that lives, unless it is forced.
         """
         return await self._operations.declare_dead(name, by, force=force)
+
+    @property
+    def sealing_keys(self) -> SealingKeys:
+        """The keys that seal what clients keep, as this gateway read them last."""
+        return self._member.keys.keys
+
+    async def find_key(self, id: str) -> SealingKey | None:
+        """The key with this id, which another gateway may have made just now; raises StoreError."""
+        return await self._member.keys.find(id)
+
+    async def rotate_keys(self, keep_s: float, by: str) -> KeyRotation:
+        """Make a new sealing key; raises Conflict, StoreError."""
+        return await self._member.keys.rotate(keep_s, by)
+
+    async def _follow_keys(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            with suppress(StoreError):  # the keys that are known go on; the outage is told elsewhere
+                await self._member.keys.read()
 
     async def hand_over(self) -> None:
         """Leave the calls that can go on elsewhere to other gateways, as this one stops; raises StoreError.

@@ -14,6 +14,7 @@ from afoot.core.call import Call, ProgressSeries
 from afoot.core.facts import NOTHING, Answer, ChildSummary, Entry, Limits, Question, Result, Sample
 from afoot.core.owner_commands import OwnerCommand
 from afoot.core.redaction import DEFAULT_REDACTOR
+from afoot.core.sealing_keys import SealingKey, SealingKeys
 
 
 class TimerHandle(Protocol):
@@ -290,6 +291,15 @@ class ClusterFigures(Struct, frozen=True):
     skew_s: float = 0.0  # by which the clock of Redis is ahead of this machine's
 
 
+class KeyRotation(Struct, frozen=True):
+    """A new sealing key, and how long the older ones open what they sealed."""
+
+    id: str
+    seals_in_s: float
+    old_expire_s: float  # after the new one seals
+    keys: int  # that open now
+
+
 class Cluster(Protocol):
     """The cluster, as the surfaces of one of its gateways see it."""
 
@@ -305,6 +315,19 @@ class Cluster(Protocol):
 
     def members(self) -> Sequence[ClusterMemberInfo]:
         """The gateways and workers, as they were heard of last."""
+        ...
+
+    @property
+    def sealing_keys(self) -> SealingKeys:
+        """The keys that seal what clients keep, as this gateway read them last."""
+        ...
+
+    def find_key(self, id: str) -> Awaitable[SealingKey | None]:
+        """The key with this id, which another gateway may have made just now; raises StoreError."""
+        ...
+
+    def rotate_keys(self, keep_s: float, by: str) -> Awaitable[KeyRotation]:
+        """Make a new sealing key; raises Conflict, StoreError."""
         ...
 
     def hand_over(self) -> Awaitable[None]:

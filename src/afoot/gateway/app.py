@@ -174,7 +174,7 @@ def new_state(gateway: Gateway) -> GatewayState:
         gateway.engine,
         gateway.settings,
         __version__,
-        state_folder.sealing_key() if gateway.member is None else gateway.member.sealing_key,
+        state_folder.sealing_key() if gateway.member is None else gateway.member.keys.arguments_key,
         state_folder.operator_token(),
     )
     state.client_limits = stored_client_limits()

@@ -13,6 +13,7 @@ from afoot.config.settings import Settings
 from afoot.core.call import INSTEAD, Call
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import CallOrigin, Cluster, TimerHandle, Tool
+from afoot.core.sealing_keys import SealingKey
 from afoot.engine.engine import RETRY_HISTORY_S, Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import Claim, LiveCall
@@ -41,6 +42,13 @@ MAX_EXTENSIONS_BYTES = 16 * 1024  # that a caller declares; they are kept, and t
 CLIENT_LEFT = "the client closed the stream"
 
 
+def unknown_key() -> Fault:
+    """The answer to a state whose key is unknown."""
+    return Fault(
+        INVALID_PARAMS, "params.requestState: not one of ours, or sealed with a key that has expired"
+    )
+
+
 class PendingCancel(Struct, frozen=True):
     """A cancel that comes at a time, unless its timer is cancelled before; `by`: who asked for it."""
 
@@ -55,7 +63,7 @@ class GatewayState(Struct):
     engine: Engine
     settings: Settings
     version: str
-    key: bytes = b""  # seals request states, lookup states and session tickets
+    key: bytes = b""  # of digests in the history; if the gateway is alone, it also seals what clients keep
     token: str = ""  # the operator's
     url: str = ""
     public: str = ""  # the address by which others know us
@@ -285,7 +293,11 @@ class GatewayState(Struct):
         self, tool_call: ToolCall, caller: str
     ) -> tuple[LiveCall, sealed_state.RequestState]:
         """The call that a retry belongs to, and what its request state says; raises Fault."""
-        state = sealed_state.unseal_request_state(tool_call.state or "", self.key, self.engine.clock.now())
+        sealed = tool_call.state or ""
+        key = await self.key_of(sealed)
+        if key is None:
+            raise unknown_key()
+        state = sealed_state.unseal_request_state(sealed, key, self.engine.clock.now())
         digest = sealed_state.request_digest(tool_call.name, bytes(tool_call.arguments))
         sealed_state.check_binding(state, caller, digest)
         try:
@@ -300,7 +312,34 @@ class GatewayState(Struct):
         expires = now + limits.answer_s + limits.ceiling_s
         digest = sealed_state.request_digest(tool_call.name, bytes(tool_call.arguments))
         state = sealed_state.RequestState(call.id, number, caller, digest, expires, len(call.questions), now)
-        return sealed_state.seal(state, self.key)
+        key = self.sealing_key()
+        return sealed_state.seal(state, key.secret, key.id)
+
+    def sealing_key(self) -> SealingKey:
+        """The key that seals now; in a cluster all gateways know it."""
+        if self.cluster is None:
+            return SealingKey("", self.key)
+        return self.cluster.sealing_keys.sealing(self.engine.clock.now())
+
+    def longest_state_s(self) -> float:
+        """The longest time for which a request state may be valid that is sealed by now."""
+        limits = [one.limits for one in self.engine.catalog]
+        limits += [live.call.opened.limits for live in self.engine.calls()]
+        usual_s = self.settings.answer_s + self.settings.ceiling_s
+        return max([usual_s, *(one.answer_s + one.ceiling_s for one in limits)])
+
+    async def key_of(self, sealed: str) -> bytes | None:
+        """The key that a sealed string names; None if it is gone, or was never one. Raises Fault."""
+        id = sealed_state.key_id(sealed)
+        if self.cluster is None:
+            return None if id else self.key
+        try:
+            found = await self.cluster.find_key(id)
+        except StoreError as error:
+            told = ErrorMeta("unavailable", "keys_unreadable", True, RETRY_HISTORY_S)
+            text = f"the key of what was sent back cannot be read now: {error}"
+            raise Fault(INTERNAL_ERROR, text, data={"dev.afoot/error": told}, status=503) from None
+        return None if found is None else found.secret
 
     def _check_extensions(self, declared: Capabilities) -> None:
         """Check that the extensions which a caller declares are not too large; raises Fault."""

@@ -82,10 +82,19 @@ class SessionTicket(Struct, frozen=True, array_like=True):
         return Capabilities(self.elicitation, self.sampling, self.roots, self.extensions)
 
 
-def seal(state: Struct, key: bytes) -> str:
-    """Seal a request state, or with another key another kind: nobody else can make the string."""
+def seal(state: Struct, key: bytes, id: str = "") -> str:
+    """Seal a request state, or with another key another kind: nobody else can make the string.
+
+    The `id` of the key, if it has one, stands in front of the string with a dot, and is sealed as well.
+    """
     body = msgspec.msgpack.encode(state)
-    return urlsafe_b64encode(hmac.digest(key, body, "sha256") + body).decode().rstrip("=")
+    sealed = urlsafe_b64encode(_tag(key, id, body) + body).decode().rstrip("=")
+    return f"{id}.{sealed}" if id else sealed
+
+
+def key_id(sealed: str) -> str:
+    """The id of the key that a string names; "" for the key without an id."""
+    return sealed.rpartition(".")[0]
 
 
 def unseal_request_state(sealed: str, key: bytes, now: float) -> RequestState:
@@ -96,9 +105,9 @@ def unseal_request_state(sealed: str, key: bytes, now: float) -> RequestState:
     return state
 
 
-def seal_lookup_state(state: LookupState, key: bytes) -> str:
+def seal_lookup_state(state: LookupState, key: bytes, id: str = "") -> str:
     """Seal a lookup state; it cannot be taken for a request state, nor the other way round."""
-    return seal(state, key_for(key, b"slip"))
+    return seal(state, key_for(key, b"slip"), id)
 
 
 def unseal_lookup_state(sealed: str, key: bytes, now: float) -> LookupState:
@@ -152,9 +161,9 @@ def read_resume_position(text: str) -> ResumePosition | None:
     return None
 
 
-def seal_session_ticket(ticket: SessionTicket, key: bytes) -> str:
+def seal_session_ticket(ticket: SessionTicket, key: bytes, id: str = "") -> str:
     """Seal a ticket as a session id; if that is too long, the id is only the ticket's secret."""
-    sealed = seal(ticket, key_for(key, b"session"))
+    sealed = seal(ticket, key_for(key, b"session"), id)
     return sealed if len(sealed) <= MAX_SESSION_ID else ticket.secret
 
 
@@ -173,15 +182,23 @@ def key_for(key: bytes, kind: bytes) -> bytes:
 
 def _unseal(sealed: str, key: bytes, kind: type[T]) -> T:
     """The state that was sealed with this key; raises Fault."""
+    id, dot, text = sealed.rpartition(".")
+    if dot and not id:
+        raise _bad_state("not one of ours")
     try:
-        raw = urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
+        raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (Error, ValueError):
         raise _bad_state("not one of ours") from None
     tag, body = raw[:TAG_BYTES], raw[TAG_BYTES:]
-    is_canonical = urlsafe_b64encode(raw).decode().rstrip("=") == sealed  # base64 has several spellings
-    if not (hmac.compare_digest(tag, hmac.digest(key, body, "sha256")) and is_canonical):
+    is_canonical = urlsafe_b64encode(raw).decode().rstrip("=") == text  # base64 has several spellings
+    if not (hmac.compare_digest(tag, _tag(key, id, body)) and is_canonical):
         raise _bad_state("not one of ours, or changed on the way")
     return msgspec.msgpack.decode(body, type=kind)
+
+
+def _tag(key: bytes, id: str, body: bytes) -> bytes:
+    named = id.encode("utf-8", "surrogatepass") + b"." + body if id else body
+    return hmac.digest(key, named, "sha256")
 
 
 def _bad_state(why: str) -> Fault:

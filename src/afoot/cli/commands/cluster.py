@@ -88,6 +88,20 @@ def takeover(name: str, /, *, force: ForceOption = False, at: AtOption = "", jso
     return 0
 
 
+@cluster_app.command
+def rotate_keys(*, at: AtOption = "", json: JsonOption = False) -> int:
+    """Make a new key that seals request states and session ids. Older keys open until nothing needs them."""
+    found = connect(at).post("/api/cluster/rotate-keys", {})
+    if json:
+        print(to_json_line(found))
+    else:
+        print(
+            f"key {found['id']} seals in {found['seals_in_s']:.0f} s; {found['keys'] - 1} older keys open"
+            f" for at most {found['old_expire_s'] / 86_400:.1f} days more"
+        )
+    return 0
+
+
 def _own_id(client: GatewayClient) -> str:
     found = client.get("/api/cluster")["id"]
     if not found:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from afoot.core.ports import Cluster, ClusterFigures, ClusterMemberInfo
 from afoot.serve.access.principal import OPERATOR
 from afoot.serve.api.request import ApiError, ApiRequest
+from afoot.serve.mcp.sessions_2025 import SESSION_MAX_AGE_S
 
 READY: Final = "ready"
 
@@ -95,6 +96,14 @@ async def take_over(request: ApiRequest) -> None:
         request.names["id"], request.identity or OPERATOR, force=wanted.force
     )
     await request.answer(200, TakeOverView(member, calls))
+
+
+async def rotate_keys(request: ApiRequest) -> None:
+    """Make a new key that seals request states and session ids; older keys open until nothing needs them."""
+    request.query()
+    keep_s = max(SESSION_MAX_AGE_S, request.gateway.longest_state_s())
+    found = await _cluster(request).rotate_keys(keep_s, request.identity or OPERATOR)
+    await request.answer(200, found)
 
 
 def _cluster(request: ApiRequest) -> Cluster:

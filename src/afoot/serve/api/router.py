@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from afoot.core.ports import ClusterMemberInfo
+from afoot.core.ports import ClusterMemberInfo, KeyRotation
 from afoot.observe.prometheus import CONTENT_TYPE
 from afoot.serve.access.guard import Denied, Guard, challenge_headers
 from afoot.serve.access.principal import ADMIN, ANSWER, CALL, WATCH
@@ -142,6 +142,7 @@ ROUTES = (
     Route("GET", "/readyz", cluster.ready, cluster.Readiness, is_public=True),
     Route("GET", "/metrics", metrics.show, CONTENT_TYPE),
     Route("GET", "/api/cluster", cluster.show, cluster.ClusterView),
+    Route("POST", "/api/cluster/rotate-keys", cluster.rotate_keys, KeyRotation),
     Route("POST", "/api/cluster/{id}/drain", cluster.drain, ClusterMemberInfo),
     Route("DELETE", "/api/cluster/{id}/drain", cluster.resume, ClusterMemberInfo),
     Route("POST", "/api/cluster/{id}/takeover", cluster.take_over, cluster.TakeOverView,

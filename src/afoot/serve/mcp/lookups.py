@@ -15,7 +15,7 @@ from msgspec import Raw, UnsetType
 from afoot.core.facts import Answer, Question
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError
-from afoot.serve.gateway_state import GatewayState
+from afoot.serve.gateway_state import GatewayState, unknown_key
 from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
 from afoot.serve.resources import ServerResources
 from afoot.wire import resources as wire
@@ -75,7 +75,7 @@ async def answer_lookup_2026(gateway: GatewayState, lookup: Lookup) -> bytes:
     if lookup.state is None:
         found, inner = await search.find(), None
     else:
-        found, inner = _unseal(gateway, lookup)
+        found, inner = await _unseal(gateway, lookup)
     server, result = await search.fetch(found, lookup.answers, inner)
     if result.get("resultType", "complete") != "input_required":
         return wire.lookup_result_2026(lookup, gateway.info, result)
@@ -83,11 +83,12 @@ async def answer_lookup_2026(gateway: GatewayState, lookup: Lookup) -> bytes:
         text = f"server {server.name} asks for what this client does not offer: {', '.join(sorted(lacking))}"
         raise Fault(MISSING_CAPABILITY, text, data={"requiredCapabilities": lacking})
     inner = result.get("requestState")
+    key = gateway.sealing_key()
     expires = gateway.engine.clock.now() + gateway.settings.answer_s + gateway.settings.ceiling_s
     state = sealed_state.LookupState(
         server.name, inner if isinstance(inner, str) else None, lookup.caller, lookup.digest(), expires
     )
-    sealed = sealed_state.seal_lookup_state(state, gateway.key)
+    sealed = sealed_state.seal_lookup_state(state, key.secret, key.id)
     return wire.lookup_round_2026(lookup, gateway.info, result, sealed)
 
 
@@ -217,9 +218,15 @@ def _raise_closing(gateway: GatewayState) -> bytes:
     raise Fault(INTERNAL_ERROR, gateway.engine.closing or "the gateway is shutting down", status=503)
 
 
-def _unseal(gateway: GatewayState, lookup: Lookup) -> tuple[list[tuple[ServerResources, str]], str | None]:
+async def _unseal(
+    gateway: GatewayState, lookup: Lookup
+) -> tuple[list[tuple[ServerResources, str]], str | None]:
     """The server that a retry goes to, with the name it has for it, and its own state; raises Fault."""
-    state = sealed_state.unseal_lookup_state(lookup.state or "", gateway.key, gateway.engine.clock.now())
+    sealed = lookup.state or ""
+    key = await gateway.key_of(sealed)
+    if key is None:
+        raise unknown_key()
+    state = sealed_state.unseal_lookup_state(sealed, key, gateway.engine.clock.now())
     sealed_state.check_binding(state, lookup.caller, lookup.digest())
     server = gateway.resource_catalog.get(state.server)
     if server is None:

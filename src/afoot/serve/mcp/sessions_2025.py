@@ -163,9 +163,9 @@ class Sessions2025:
         if method == "POST":
             await self._post(scope, receive, reply, caller)
         elif method == "GET":
-            await self._open_stream(self._find(scope, caller), scope, reply)
+            await self._open_stream(await self._find(scope, caller), scope, reply)
         elif method == "DELETE":
-            self._end(scope, caller)
+            await self._end(scope, caller)
             await reply.json(200, b"")
         else:
             await reply.json(405, b"", (b"allow", b"GET, POST, DELETE"))
@@ -178,7 +178,7 @@ class Sessions2025:
         if message.is_request and message.method == "initialize" and header(scope, b"mcp-session-id") is None:
             await self._open(message, reply, caller)
             return
-        held = self._find(scope, caller)
+        held = await self._find(scope, caller)
         if not message.is_request:
             await reply.json(202, b"")
             with suppress(Fault):  # nobody waits for an answer to these
@@ -223,7 +223,8 @@ class Sessions2025:
             able.passed_extensions or None,
             hello.clientInfo.version_text,
         )
-        return seal_session_ticket(ticket, self._gateway.key)
+        sealing = self._gateway.sealing_key()
+        return seal_session_ticket(ticket, sealing.secret, sealing.id)
 
     async def _request(self, held: HttpSession, message: Envelope, reply: HttpResponse) -> None:
         held.busy += 1
@@ -281,12 +282,12 @@ class Sessions2025:
             held.busy -= 1
             held.seen = self._gateway.engine.clock.now()
 
-    def _find(self, scope: Scope, caller: str) -> HttpSession:
+    async def _find(self, scope: Scope, caller: str) -> HttpSession:
         key = header(scope, b"mcp-session-id")
         if key is None:
             raise Fault(INVALID_REQUEST, "header mcp-session-id: missing; begin with initialize")
         named = key.decode("latin-1")
-        held = self._held.get(named) or self._restored(named, caller)
+        held = self._held.get(named) or await self._restored(named, caller)
         if held is None or held.owner != caller:
             raise Fault(
                 INVALID_REQUEST, "header mcp-session-id: no such session; begin with initialize", status=404
@@ -294,10 +295,13 @@ class Sessions2025:
         held.seen = self._gateway.engine.clock.now()
         return held
 
-    def _restored(self, key: str, caller: str) -> HttpSession | None:
+    async def _restored(self, key: str, caller: str) -> HttpSession | None:
         """A session of a gateway before this one, or one that was idle for long, by its ticket (D2)."""
         gateway = self._gateway
-        ticket = unseal_session_ticket(key, gateway.key)
+        secret = await gateway.key_of(key)
+        ticket = None if secret is None else unseal_session_ticket(key, secret)
+        if key in self._held:
+            return self._held[key]  # another request brought it back meanwhile
         if ticket is None or ticket.owner != caller:
             return None
         now, issued = gateway.engine.clock.now(), ticket.issued
@@ -314,12 +318,14 @@ class Sessions2025:
         name = session_caller(key) if caller == LOCAL_CALLER else caller
         return Era2025(self._gateway, name, dies=is_bridge(caller))
 
-    def _end(self, scope: Scope, caller: str) -> None:
+    async def _end(self, scope: Scope, caller: str) -> None:
         """End a session, for good."""
-        held = self._find(scope, caller)
+        held = await self._find(scope, caller)
         key = (header(scope, b"mcp-session-id") or b"").decode("latin-1")
-        del self._held[key]
-        if (ticket := unseal_session_ticket(key, self._gateway.key)) is not None:
+        opening = await self._gateway.key_of(key)
+        self._held.pop(key, None)  # two requests may end it at once
+        ticket = None if opening is None else unseal_session_ticket(key, opening)
+        if ticket is not None:
             self._ended.add(key, ticket.issued, self._gateway.engine.clock.now())
         held.era.close("the session was ended")
         self._forget_caller(held)
