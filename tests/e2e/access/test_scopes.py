@@ -24,7 +24,7 @@ OPENS: Final = {
     "GET /api/activity": {C, W}, "GET /api/calls/{id}/story": {C, W}, "GET /api/calls/{id}/runs": {C, W},
     "GET /api/history": {C, W}, "GET /api/cluster": {W},
     "POST /api/cluster/{id}/drain": {X}, "DELETE /api/cluster/{id}/drain": {X},
-    "POST /api/cluster/{id}/takeover": {X}, "GET /metrics": {W},
+    "POST /api/cluster/{id}/takeover": {X}, "POST /api/cluster/rotate-keys": {X}, "GET /metrics": {W},
     "GET /api/export": {X}, "POST /api/purge": {X},
     "GET /api/events": {W}, "GET /api/snapshot": {W}, "GET /api/callers": {W},
     "GET /api/questions": {W}, "POST /api/questions/{id}/answer": {A},
