@@ -56,7 +56,7 @@ def panel(link: Joined) -> Page:
 
 def show(link: Joined, **state: Any) -> None:
     """What the gateway says of calls and questions."""
-    link.gateway.send("panel.state", {"now": time.time(), **state})
+    link.gateway.send("panel.state", {"now": NOW, **state})  # the calls of a long run stay as old as they are
 
 
 def text(page: Page, selector: str) -> str:
