@@ -95,7 +95,7 @@ async def adopt(engine: Engine, journal: RedisJournal, functions: WorkerFunction
 
 
 def _message(live: LiveCall, task: Mapping[bytes, bytes]) -> RunCall | None:
-    """What the worker was told to run, or is to be told: None if that is not known."""
+    """Return the order for the worker, as it was sent or as it is to be sent; None if it is not known."""
     call = live.call
     if b"run" in task:
         try:

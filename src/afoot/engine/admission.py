@@ -231,7 +231,10 @@ class Slots:
         """Give back the slot of this call, if it has one, even if the limits have changed since."""
         held = self.holders.pop(live.call.id, ())
         if held:
-            self._callers -= Counter([live.call.opened.caller])
+            caller = live.call.opened.caller
+            self._callers[caller] -= 1
+            if not self._callers[caller]:
+                del self._callers[caller]
         for key in held:
             self._taken[key] -= 1
             if not self._taken[key]:

@@ -136,4 +136,6 @@ class GatewayClock:
         else:
             return
         self._is_synced = True
-        self._since, self._messages, self._best = here, 0, float("-inf")
+        self._since = here
+        self._messages = 0
+        self._best = float("-inf")

@@ -69,7 +69,7 @@ def state_of_outcome(outcome: str) -> str:
 
 
 def warning(node: CallNode, state: str, clocks: ClockReading) -> str:
-    """What is about to happen to a call, or holds it up; empty if nothing does."""
+    """Return the warning of a call that is about to end or is held up; empty for any other."""
     silence_left_s = float("inf")
     if clocks.is_silence_last:
         silence_left_s = max(0.0, (clocks.idle_s or 0.0) - clocks.silent_s)

@@ -42,7 +42,8 @@ _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _FILLERS = {0x115F, 0x1160, 0x3164, 0xFFA0, 0x034F, 0x2800, *range(0x180B, 0x1810), *range(0xE0100, 0xE01F0)}
 _JOINER = "\u200d"
 _HEX_UNIT = re.compile("(....)")
-# What views draw with, for terminals that have only ASCII; shapes of states are in `call_words`.
+# Substitutes for the characters that views draw with in a terminal that has only ASCII. `call_words` has the
+# shapes of states.
 _ASCII_DRAWINGS = {
     "━": "=", "╍": "%", "┅": ":", "─": "-", "└": "`", "│": "|", "…": "~", "·": "-", "‖": "=",
     "▸": "*", "●": "O", "◕": "C", "◑": "c", "◔": "(", "○": ".", "⟨": "<", "⟩": ">",

@@ -95,7 +95,7 @@ class ServerOptions(Struct, frozen=True):
     tokens: TokenSource | None = None  # the login to it, if `auth` is not given
     target: object = None  # a server object to run in this process
     clean: Callable[[str], str] = str  # takes the secrets out of what is logged (S4)
-    # Those that the server reaches outside calls.
+    # The clients that the server reaches outside calls.
     clients: ReachableClients = field(default_factory=ReachableClients)
 
 

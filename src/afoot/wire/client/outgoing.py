@@ -23,7 +23,7 @@ VERSION_2025 = mcp_2025.LATEST
 
 # Which questions our callers can answer is known only when a question comes; until then all are offered.
 CAPABILITIES = Raw(b'{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}')
-# Where a server is asked what it has, it is also told that a gateway asks.
+# Requests for the lists of a server also tell it that a gateway asks.
 CAPABILITIES_OF_GATEWAY = Raw(
     b'{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{},"experimental":{"dev.afoot/gateway":{}}}'
 )
