@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cluster.redis_server import RedisServer
+from tests.cluster.worker_process import WorkerProcess
 from tests.e2e.gateway import Gateway, until
 from tests.e2e.raw_client import Http, call, modern, request
 from tests.serve.api_client import Api
@@ -243,6 +244,30 @@ def test_a_gateway_that_is_stopped_leaves_what_waits_to_the_other(redis: RedisSe
                 at.stop()
 
 
+def test_functions_on_workers_go_on_when_their_gateway_is_stopped(redis: RedisServer, tmp_path: Path) -> None:
+    """D6, D2: whether they may be repeated or not, also one that waits for another; each runs once."""
+    worker = WorkerProcess(redis, "afoot", tmp_path / "worker")
+    one, other = gateway(tmp_path, redis, 10), gateway(tmp_path, redis, 11)
+    try:
+        worker.wait_until_ready()
+        until(lambda: "safe" in tools_of(one) & tools_of(other), "the functions of the worker")
+        until(lambda: len([each for each in listed(one)["members"] if each["left_s"] > 0]) > 2, "the others")
+        started: dict[str, Path] = {}
+        for tool in ("safe", "unsafe", "call_unsafe"):
+            file = tmp_path / tool
+            started[Api(one).start(tool, file=str(file), seconds=4.0)] = file
+            until(file.exists, "the function to begin")
+        one.stop()
+        for call, file in started.items():
+            assert Api(other).ended(call)["outcome"] == "ok", file.name
+            assert file.read_text() == "x"
+    finally:
+        worker.kill()
+        for at in (one, other):
+            if at.process.poll() is None:
+                at.stop()
+
+
 def test_orders_need_the_right_to_administrate(two: tuple[Gateway, Gateway]) -> None:
     """S2, D6, D7: a token that may watch sees the members, and changes none."""
     command = [sys.executable, "-m", "afoot", "tokens", "add", "watcher", "--scope", "watch"]
@@ -265,6 +290,11 @@ def figures(at: Gateway) -> dict[str, list[float]]:
         for sample in family.samples:
             found.setdefault(sample.name, []).append(sample.value)
     return found
+
+
+def tools_of(at: Gateway) -> set[str]:
+    """The names of the tools that a gateway offers."""
+    return {tool["name"] for tool in Api(at).get("/api/tools").body["tools"]}
 
 
 def listed(at: Gateway) -> dict[str, Any]:

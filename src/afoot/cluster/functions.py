@@ -90,10 +90,15 @@ class WorkerFunctions:
     """The functions of all workers. `look` takes in which workers there are."""
 
     def __init__(
-        self, journal: RedisJournal, open_queue: Callable[[str], Awaitable[Queue]], record: Record
+        self,
+        journal: RedisJournal,
+        open_queue: Callable[[str], Awaitable[Queue]],
+        record: Record,
+        is_own: Callable[[str], bool],
     ) -> None:
         self.journal = journal
         self.record = record
+        self.is_own = is_own  # whether a call lives here, and no other gateway has it
         self.open_queue = open_queue
         self.is_deaf = False  # whether Redis is away, so that nothing is heard of workers
         self._workers: dict[str, WorkerInfo] = {}
@@ -150,6 +155,11 @@ class WorkerFunctions:
         """Read what functions have said while this gateway did not hear them."""
         for call in self._calls.values():
             call.look_again()
+
+    def goes_on(self, call: str, attempt: int) -> bool:
+        """Whether this attempt goes on without its owner: a worker runs it, or will."""
+        found = self._calls.get((call, attempt))
+        return found is not None and found.is_wanted
 
     def is_dead(self, worker: str) -> bool:
         """Whether the lease of a worker has run out, or was given back."""
@@ -234,6 +244,7 @@ class WorkerCall:
         self._resumption = resumption
         self._run: Run | None = None
         self._relay: RunRelay | None = None
+        self.is_wanted = resumption is not None  # whether Redis has noted that the attempt is to be run
         self._worker = ""  # that has begun it
         self._taken = 0
         self._parts: list[tuple[int, bytes]] = []  # that came before the run
@@ -266,6 +277,8 @@ class WorkerCall:
                     await self._begin()
                     await self._wait_for_end()
             except asyncio.CancelledError:
+                if run.cancelled is None:
+                    raise  # the call goes to another gateway, and its function goes on
                 await self._stop()
                 if self._done is None or self._done.result is None:
                     raise
@@ -330,9 +343,12 @@ class WorkerCall:
             self._take(number, body)
 
     def _take(self, number: int, body: bytes) -> None:
-        """Take one part. The end of a call is on record only later, so its part is kept until then."""
+        """Take one part. The end of a call is on record only later, so its part is kept until then.
+
+        What a call says that was let go of is kept for its next owner.
+        """
         self._read(body)
-        if self._done is None:
+        if self._done is None and self._functions.is_own(self._message.id):
             self._functions.record.place(self._message.id, f"{self._message.attempt}-{number}")
 
     def _read(self, body: bytes) -> None:
@@ -400,6 +416,7 @@ class WorkerCall:
             if not await self._journal.run(WANT, message.id, *me, message.attempt, body):
                 self._journal.on_fenced(message.id)
                 raise RunnerDied("another gateway has its call")
+            self.is_wanted = True
         except StoreError as error:
             raise RunnerDied(f"{error}", began=False) from error
         try:
@@ -493,7 +510,12 @@ class WorkerCall:
             self._over.set()
 
     def _send(self, message: IpcMessage) -> None:
-        """Send a message to the worker, behind all that were sent before."""
+        """Send a message to the worker, behind all that were sent before.
+
+        What follows from letting go of a call is not for its function, which goes on.
+        """
+        if not self._functions.is_own(self._message.id):
+            return
         self._outbox.append(message)
         if self._sending is None:
             self._sending = asyncio.create_task(self._send_all())

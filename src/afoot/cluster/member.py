@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from typing import Final, Self
@@ -29,7 +29,8 @@ from afoot.config.tables import ClusterSettings
 from afoot.core.ports import ClusterFigures, ClusterMemberInfo, KeyRotation
 from afoot.core.sealing_keys import SealingKey, SealingKeys
 from afoot.engine.engine import Engine
-from afoot.engine.recovery import may_be_handed_over
+from afoot.engine.live_call import LiveCall
+from afoot.engine.recovery import is_wanted, may_be_handed_over
 from afoot.errors import StoreError
 from afoot.store.redis.journal import RedisJournal
 
@@ -99,14 +100,23 @@ class ClusterMember:
 
 
 def _gateway_info(one: Member, ago_s: float) -> ClusterMemberInfo:
-    try:
-        info = json.decode(one.description, type=GatewayInfo)
-    except DecodeError:  # of another version
-        info = GatewayInfo()
+    info = _read_gateway(one)
     return ClusterMemberInfo(
         one.id, "gateway", round(one.left_s - ago_s, 1), info.host, info.pid, info.version,
         info.url, info.calls, draining=info.draining, lag=info.lag,
     )  # fmt: skip
+
+
+def _takes_calls(one: Member) -> bool:
+    """Whether a gateway lives, and is neither drained nor about to stop."""
+    return one.lives and not _read_gateway(one).draining
+
+
+def _read_gateway(one: Member) -> GatewayInfo:
+    try:
+        return json.decode(one.description, type=GatewayInfo)
+    except DecodeError:  # of another version
+        return GatewayInfo()
 
 
 def _worker_info(one: Member, ago_s: float) -> ClusterMemberInfo:
@@ -141,7 +151,9 @@ class ClusterService:
         engine, journal = self._engine, self._member.journal
         engine.clock.follow(self._lease.skew_s)
         outbox = Outbox(journal)
-        self._functions = WorkerFunctions(journal, self._open_queue, engine.recorder)
+        self._functions = WorkerFunctions(
+            journal, self._open_queue, engine.recorder, lambda call: engine.own_call(call) is not None
+        )
         inbox = self._inbox = Inbox(engine, journal, self._functions, self._obey)
         loop = asyncio.get_running_loop()
         self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
@@ -211,15 +223,33 @@ class ClusterService:
     async def hand_over(self) -> None:
         """Leave the calls that can go on elsewhere to other gateways, as this one stops; raises StoreError.
 
-        They are taken like those of a gateway that died: calls that wait go on to wait, safe ones run again.
+        They are taken like those of a gateway that died: calls that wait go on to wait, functions on workers
+        run on, and other safe ones run again.
         """
         engine = self._engine
-        if not any(one.lives and one.id != self.id for one in self._lease.gateways):
+        if not any(one.id != self.id and _takes_calls(one) for one in self._lease.gateways):
             return
         await engine.recorder.recorded()
-        for live in engine.own_calls():
-            if may_be_handed_over(live, engine.max_attempts):
+        calls = engine.own_calls()
+        run_on = set[str]()
+        for live in calls:  # oldest first: a call comes before those that it has made
+            if self._runs_on(live, run_on):
+                run_on.add(live.call.id)
+        for live in calls:  # in one step: no call is cancelled because the one above it has left
+            if live.call.id in run_on or may_be_handed_over(live, engine.max_attempts):
                 engine.abandon(live.call.id, why="this gateway stops")
+
+    def _runs_on(self, live: LiveCall, run_on: Set[str]) -> bool:
+        """Whether the function of a call goes on at its worker, and somebody can find the call again.
+
+        `run_on`: calls of which that is known. One that was made below another one is found by that.
+        """
+        call = live.call
+        if call.end is not None or call.cancel is not None:
+            return False
+        if not self._functions.goes_on(call.id, call.attempt):
+            return False
+        return call.opened.parent in run_on if live.inner else is_wanted(live)
 
     def _obey(self, order: DrainOrder) -> None:
         """Take no new calls from now on, or take them again."""
