@@ -10,7 +10,9 @@ from msgspec import Raw, json
 from afoot.core.call import Call
 from afoot.core.facts import Answer, Entry, Fact, Finished, Limits, Logged
 from afoot.core.ports import Batch, CallQuery, Run, RunnerStart, Tool
-from afoot.engine.approval import ApprovalPolicy, Decision, allowlist_entry
+from afoot.engine.approval.allowlist import allowlist_entry
+from afoot.engine.approval.policy import ApprovalPolicy
+from afoot.engine.approval.question import Decision
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.questions import check_answer

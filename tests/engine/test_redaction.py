@@ -11,7 +11,7 @@ from afoot.core.facts import Amended, Answer, Answered, Logged, Opened
 from afoot.core.ports import Batch, CallQuery, Run, Tool, Work
 from afoot.core.redaction import REDACTED_KEY, REDACTED_TEXT, RedactionRules, Redactor
 from afoot.engine.admission import Slots
-from afoot.engine.approval import ApprovalPolicy
+from afoot.engine.approval.policy import ApprovalPolicy
 from afoot.engine.catalog import Catalog, EffectiveSettings
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.recovery import load_call, recover

@@ -15,15 +15,14 @@ from afoot.core.call import INSTEAD, Call, State
 from afoot.core.facts import Answered, Question
 from afoot.core.names import full_name, titled
 from afoot.core.ports import Clock, Tool
-from afoot.engine.approval import (
+from afoot.engine.approval.allowlist import allowlist_entry
+from afoot.engine.approval.policy import BY_HOST, ApprovalPolicy
+from afoot.engine.approval.question import (
     ANYBODY,
-    BY_HOST,
     HOST,
     INSTEAD_S,
     OPERATOR,
-    ApprovalPolicy,
     Decision,
-    allowlist_entry,
     answered_instead,
     approval_question,
     decision_of,

@@ -60,7 +60,8 @@ from afoot.core.rules import Tick, decide, outcome_of_dead, with_circumstances
 from afoot.core.trace import child_trace, outgoing_trace
 from afoot.engine import failures
 from afoot.engine.admission import Slots, needs_approval, wait_for_approval
-from afoot.engine.approval import ApprovalPolicy, is_own_approval
+from afoot.engine.approval.policy import ApprovalPolicy
+from afoot.engine.approval.question import is_own_approval
 from afoot.engine.catalog import MIN_RUN_S, Catalog, Durations, EffectiveSettings, lower_limits
 from afoot.engine.child_calls import MAX_DEPTH, ChildCalls
 from afoot.engine.deadlines import Deadlines, LoopClock

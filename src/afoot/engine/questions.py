@@ -17,7 +17,7 @@ from afoot.core.ports import Clock, QuestionHooks
 from afoot.core.redaction import declared_in_schema, redacted_pointers
 from afoot.core.rules import decide
 from afoot.core.schema_cost import schema_cost
-from afoot.engine.approval import decision_of
+from afoot.engine.approval.question import decision_of
 from afoot.engine.catalog import Catalog
 from afoot.engine.child_calls import ChildCalls
 from afoot.engine.deadlines import Deadlines

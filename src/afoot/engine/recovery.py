@@ -19,7 +19,7 @@ from afoot.core.names import own_name, titled
 from afoot.core.ports import Journal, Provider, Tool
 from afoot.core.redaction import redacted_pointers
 from afoot.core.rules import outcome_of_dead
-from afoot.engine.approval import KIND, answered_instead, decision_of, refusal_error
+from afoot.engine.approval.question import KIND, answered_instead, decision_of, refusal_error
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine
 from afoot.engine.failures import failure_from_tool_error

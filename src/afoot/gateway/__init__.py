@@ -18,7 +18,9 @@ from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Fact, Finished, Limits, Reading
 from afoot.core.ports import CallQuery, Journal, Tool
 from afoot.engine.admission import Slots
-from afoot.engine.approval import AllowlistEntry, ApprovalPolicy, LastApproval
+from afoot.engine.approval.allowlist import AllowlistEntry
+from afoot.engine.approval.history import LastApproval
+from afoot.engine.approval.policy import ApprovalPolicy
 from afoot.engine.catalog import Catalog, recorded_name
 from afoot.engine.engine import Engine
 from afoot.engine.followers import Wakeup

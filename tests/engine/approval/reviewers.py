@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Raw, json
 
 from afoot.core.facts import Answer
-from afoot.engine.approval import ApprovalPolicy
+from afoot.engine.approval.policy import ApprovalPolicy
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live_call import LiveCall
 from tests.engine.fake_engine import engine_of, over, works

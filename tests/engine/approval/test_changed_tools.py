@@ -12,7 +12,8 @@ from msgspec import Raw
 from afoot.core.call import State
 from afoot.core.facts import Answer, Asked, Entry, Limits, Opened, Redefined, Started
 from afoot.core.ports import Batch, Run, RunnerStart
-from afoot.engine.approval import ApprovalPolicy, why_asked
+from afoot.engine.approval.policy import ApprovalPolicy
+from afoot.engine.approval.question import why_asked
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.questions import questions_open_at
 from afoot.engine.recovery import recover

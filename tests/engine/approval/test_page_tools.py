@@ -6,7 +6,9 @@ from msgspec import Raw
 from afoot.config.settings import Server, ToolSettings
 from afoot.core.facts import Answer
 from afoot.core.ports import Tool
-from afoot.engine.approval import ApprovalPolicy, Decision, allowlist_entry, approval_question
+from afoot.engine.approval.allowlist import allowlist_entry
+from afoot.engine.approval.policy import ApprovalPolicy
+from afoot.engine.approval.question import Decision, approval_question
 from afoot.engine.catalog import EffectiveSettings
 
 SHOP = "https://shop.example"

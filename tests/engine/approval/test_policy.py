@@ -10,15 +10,9 @@ from msgspec.structs import replace
 
 from afoot.core.facts import Answer
 from afoot.core.ports import Tool
-from afoot.engine.approval import (
-    MAX_BOUND_ENTRIES,
-    OPERATOR_PRESENT_S,
-    AllowlistEntry,
-    ApprovalPolicy,
-    Decision,
-    allowlist_entry,
-    arguments_digest,
-)
+from afoot.engine.approval.allowlist import AllowlistEntry, allowlist_entry, arguments_digest
+from afoot.engine.approval.policy import MAX_BOUND_ENTRIES, OPERATOR_PRESENT_S, ApprovalPolicy
+from afoot.engine.approval.question import Decision
 from afoot.errors import CallerError, ToolError, UnknownName
 
 TOOL = Tool("delete", "files", Raw(b"{}"), digest="d1", destructive=True)

@@ -10,7 +10,7 @@ from afoot.config.tables import LOCAL_SERVER
 from afoot.core.facts import Answer, Asked, Entry, Fact, Finished, Opened, Reported, Started
 from afoot.core.ports import Batch, Report, Run, RunnerStart
 from afoot.engine.admission import Slots
-from afoot.engine.approval import is_own_approval
+from afoot.engine.approval.question import is_own_approval
 from afoot.engine.catalog import Catalog
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.live_call import Claim, LiveCall

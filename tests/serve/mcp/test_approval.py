@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from afoot.core.facts import Answer, Limits, Started
-from afoot.engine.approval import ApprovalPolicy
+from afoot.engine.approval.policy import ApprovalPolicy
 from afoot.serve.gateway_state import GatewayState
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
 from afoot.wire.results import Capabilities

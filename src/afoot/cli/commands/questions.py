@@ -18,7 +18,7 @@ from afoot.cli.terminal.questions.prompts import (
     question_of_json,
 )
 from afoot.cli.terminal.text import format_time, truncate
-from afoot.engine.approval import EVER
+from afoot.engine.approval.question import EVER
 
 _ACTION_WORDS = {"accept": "answered", "decline": "declined"}
 _APPROVAL_FLAGS = "--run, --skip, --reject TEXT or --always"

@@ -7,7 +7,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from afoot.core.facts import NOTHING, Answer
 from afoot.core.names import own_name
 from afoot.core.ports import Tool
-from afoot.engine.approval import CONNECTION, EVER, OPERATOR, AllowlistEntry, Decision, allowlist_entry
+from afoot.engine.approval.allowlist import AllowlistEntry, allowlist_entry
+from afoot.engine.approval.question import CONNECTION, EVER, OPERATOR, Decision
 from afoot.errors import UnknownName
 from afoot.serve.api.request import ApiError, ApiRequest
 from afoot.serve.gateway_state import GatewayState

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from afoot.core.call import Call
 from afoot.core.facts import NOTHING, Answer, Question
-from afoot.engine import approval
+from afoot.engine.approval import question as approval
 from afoot.engine.engine import Engine
 from afoot.engine.live_call import LiveCall
 from afoot.engine.questions import ACTIONS, ENGINE, misfits

@@ -26,8 +26,8 @@ from afoot.core.notices import is_stalled, last_words, waiting_on
 from afoot.core.ports import CallRow
 from afoot.core.redaction import redacted_pointers
 from afoot.core.trace import trace_id
-from afoot.engine import approval
-from afoot.engine.approval import ApprovalChanges
+from afoot.engine.approval import question as approval
+from afoot.engine.approval.history import ApprovalChanges
 from afoot.engine.live_call import LiveCall
 from afoot.observe.eta import Eta, ProgressPoint, estimate, recent_rate, usual_gap
 from afoot.serve.api.live.clocks import ClockView, clock_view

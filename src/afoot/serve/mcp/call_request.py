@@ -32,7 +32,7 @@ from afoot.core.facts import (
 )
 from afoot.core.notices import answer_place, lifecycle_stages, notice, within_stage
 from afoot.core.ports import Provider, TimerHandle, Tool
-from afoot.engine.approval import without_haste
+from afoot.engine.approval.question import without_haste
 from afoot.engine.child_calls import MAX_CHANGES_AT_ONCE
 from afoot.engine.engine import Submission
 from afoot.engine.followers import Follower, Wakeup

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from afoot.core.facts import NOTHING, Answer, Question
 from afoot.core.notices import FORM_KINDS
-from afoot.engine.approval import without_haste
+from afoot.engine.approval.question import without_haste
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, ToolError
 from afoot.serve.gateway_state import GatewayState

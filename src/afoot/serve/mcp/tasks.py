@@ -11,7 +11,7 @@ from typing import Self
 from afoot.core.facts import Logged, Released
 from afoot.core.names import full_name
 from afoot.core.ports import CallOrigin, Tool
-from afoot.engine.approval import without_haste
+from afoot.engine.approval.question import without_haste
 from afoot.engine.followers import Follower, Wakeup
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, ToolError, UnknownName

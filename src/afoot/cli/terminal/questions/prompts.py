@@ -20,7 +20,7 @@ from afoot.cli.terminal.questions.forms import (
 from afoot.cli.terminal.text import clean
 from afoot.core.call import Call
 from afoot.core.facts import Question
-from afoot.engine.approval import (
+from afoot.engine.approval.question import (
     CONNECTION,
     EVER,
     MAX_DURATION_S,

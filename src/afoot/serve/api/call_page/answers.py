@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from afoot.core.call import Call
 from afoot.core.ports import CallQuery
-from afoot.engine import approval
+from afoot.engine.approval import question as approval
 from afoot.engine.questions import ENGINE, TOOL, UPSTREAM
 from afoot.engine.recovery import load_call
 from afoot.errors import StoreError, UnknownName

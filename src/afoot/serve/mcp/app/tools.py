@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from afoot.core.facts import NOTHING, Answer, Question
 from afoot.core.notices import FORM_KINDS
 from afoot.core.ports import CallQuery
-from afoot.engine import approval
+from afoot.engine.approval import question as approval
+from afoot.engine.approval.policy import BY_HOST
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AlreadyAnswered, ToolError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER
@@ -153,7 +154,7 @@ async def _answer(gateway: GatewayState, tool_call: ToolCall, caller: str) -> Ha
     open_s = gateway.engine.clock.now() - live.call.asked_at[question.id]
     given = Answer(asked.action, asked.content, caller, SURFACE)
     if approval.without_haste(question, given, open_s) is not given:  # as for forms of a client (A8)
-        raise ToolError.refused(approval.BY_HOST)
+        raise ToolError.refused(BY_HOST)
     try:
         gateway.engine.answer(question.id, given)
     except (AlreadyAnswered, UnknownName):

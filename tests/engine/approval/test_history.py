@@ -4,7 +4,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from afoot.core.ports import Tool
-from afoot.engine.approval import MAX_TEXT_CHARS, MAX_TOOLS, ApprovalHistory, LastApproval
+from afoot.engine.approval.history import MAX_TEXT_CHARS, MAX_TOOLS, ApprovalHistory, LastApproval
 from afoot.errors import AfootError
 
 WIPE = Tool("wipe", "local", Raw(b'{"name":"wipe","description":"Wipes."}'), digest="one")

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import Tool
-from afoot.engine import approval
-from afoot.engine.approval import (
+from afoot.engine.approval import question as approval
+from afoot.engine.approval.question import (
     Decision,
     approval_question,
     decision_of,
