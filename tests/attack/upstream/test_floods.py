@@ -26,10 +26,10 @@ from afoot.providers.upstream.offers import (
     refresh_pause,
     slices,
 )
-from afoot.providers.upstream.transport import LOG_BYTES, LOG_LINES, ServerLog
+from afoot.providers.upstream.transport.server_log import LOG_BYTES, LOG_LINES, ServerLog
 from tests.attack.measured_loop import PASSES_A_REQUEST
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
-from tests.providers.upstream.test_transport_http import modern
+from tests.providers.upstream.transport.test_http import modern
 
 SERVER = Path(__file__).with_name("flooding_server.py")
 OTHERS_WAIT_S = 0.02

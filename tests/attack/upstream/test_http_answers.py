@@ -12,11 +12,11 @@ from msgspec import json
 
 from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.upstream import transport_http
+from afoot.providers.upstream.transport import http as transport_http
 from tests.providers.fake_run import text_of
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
 from tests.providers.upstream.started_servers import opened, run_tool
-from tests.providers.upstream.test_transport_http import OLD, handshake, modern, progress
+from tests.providers.upstream.transport.test_http import OLD, handshake, modern, progress
 
 MB = 1024 * 1024
 JSON = "application/json"

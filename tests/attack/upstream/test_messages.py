@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw, json
 
 from afoot.providers.upstream.connection import MAX_ANSWERING
-from afoot.providers.upstream.transport import ANOMALIES_LOGGED
+from afoot.providers.upstream.transport.server_log import ANOMALIES_LOGGED
 from afoot.wire.client.incoming import MAX_VISIT_CHARS, URL_ELICITATION_REQUIRED, ReceivedLog, required_urls
 from afoot.wire.jsonrpc import Fault
 from tests.providers.upstream.test_connection import connected, turns

@@ -14,7 +14,8 @@ from afoot.core.facts import Answer, Question
 from afoot.errors import RunnerDied
 from afoot.providers.upstream.connection import MAX_VISITS, McpConnection
 from afoot.providers.upstream.provider import QuestionListener
-from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, Request, ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import OnLost, PendingRequest, Receive, Request
 from afoot.wire.client import outgoing
 from afoot.wire.client.outgoing import Dialect
 

@@ -5,7 +5,7 @@ import sys
 from afoot.config.settings import Server, Settings
 from afoot.core.redaction import REDACTED_TEXT, Redactor
 from afoot.gateway import Gateway
-from afoot.providers.upstream.transport import ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
 
 SAYS = "import os, sys; print('starting with', os.environ['SHOP_TOKEN'], 'password=hunter2', file=sys.stderr)"
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from msgspec import Raw, json
 
 from afoot.providers.upstream.connection import McpConnection
-from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, Request, ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import OnLost, PendingRequest, Receive, Request
 from afoot.wire.client import outgoing
 from afoot.wire.client.outgoing import Dialect
 

@@ -11,7 +11,7 @@ from afoot.providers.upstream.provider import ServerOptions, Upstream
 from tests.providers.fake_run import ScriptedRun, text_of, until
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
 from tests.providers.upstream.started_servers import opened, raw, run_tool
-from tests.providers.upstream.test_transport_http import modern
+from tests.providers.upstream.transport.test_http import modern
 
 OFTEN = ServerOptions(ping_s=0.05, pong_s=0.2)
 

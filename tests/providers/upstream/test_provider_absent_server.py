@@ -20,7 +20,7 @@ from tests.engine.approval.reviewers import asked, says, told
 from tests.engine.fake_engine import facts, over
 from tests.providers.upstream import raw_http_server
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
-from tests.providers.upstream.test_transport_http import handshake, modern
+from tests.providers.upstream.transport.test_http import handshake, modern
 
 GO = Submission("go", Raw(b"{}"), "session:1", can_ask=True)
 ERAS = {"2025-11-25": handshake, "2026-07-28": modern}

@@ -12,16 +12,17 @@ from msgspec import Raw, json
 from afoot.config.settings import Server
 from afoot.core.facts import Answer
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.upstream import offers, reconnect, tool_call, transport_http
+from afoot.providers.upstream import offers, reconnect, tool_call
 from afoot.providers.upstream import provider as upstreams
 from afoot.providers.upstream.offers import ServerLists
 from afoot.providers.upstream.provider import LISTING, ServerOptions, Upstream
-from afoot.providers.upstream.transport_stdio import StdioTransport
+from afoot.providers.upstream.transport import http as transport_http
+from afoot.providers.upstream.transport.stdio import StdioTransport
 from afoot.wire.passthrough import CAPABILITIES_KEY
 from tests.providers.fake_run import ScriptedRun, text_of, until
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
 from tests.providers.upstream.started_servers import ROOT, opened, raw, run_tool
-from tests.providers.upstream.test_transport_http import OLD, SESSION, handshake, progress
+from tests.providers.upstream.transport.test_http import OLD, SESSION, handshake, progress
 
 
 @pytest.fixture(autouse=True)

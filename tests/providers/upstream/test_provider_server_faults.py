@@ -249,7 +249,7 @@ async def test_a_server_that_ignores_everything_is_killed_when_it_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """X1: closed stdin, then SIGTERM, then SIGKILL."""
-    monkeypatch.setattr("afoot.providers.upstream.transport_stdio.EXIT_STEP_S", 0.05)
+    monkeypatch.setattr("afoot.providers.upstream.transport.stdio.EXIT_STEP_S", 0.05)
     wrapper = "import signal, sys, time, runpy; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
     code = wrapper + f"runpy.run_module({RAW!r}, run_name='__main__'); time.sleep(60)"
     upstream = Upstream("raw", Server(command=sys.executable, args=["-c", code, "2026"], cwd=str(ROOT)))

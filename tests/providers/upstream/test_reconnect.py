@@ -9,7 +9,8 @@ from msgspec import Raw
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.reconnect import STABLE_S, Reconnecting
-from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, Request, ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import OnLost, PendingRequest, Receive, Request
 from afoot.wire.client import outgoing
 from afoot.wire.client.outgoing import Dialect
 

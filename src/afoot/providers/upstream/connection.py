@@ -19,13 +19,12 @@ from msgspec.structs import replace
 
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.upstream.reachable_clients import FOREIGN
-from afoot.providers.upstream.transport import (
-    MAX_READ_CHARS,
-    MessageRecording,
+from afoot.providers.upstream.transport.message_recording import MessageRecording
+from afoot.providers.upstream.transport.server_log import MAX_READ_CHARS, ServerLog
+from afoot.providers.upstream.transport.transport import (
     PendingRequest,
     Request,
     RequestListener,
-    ServerLog,
     Transport,
     as_request_id,
 )

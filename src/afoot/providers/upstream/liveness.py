@@ -12,7 +12,8 @@ from typing import Any, Final, Protocol
 
 from msgspec import Raw
 
-from afoot.providers.upstream.transport import Request, RequestListener, ServerLog, Transport
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import Request, RequestListener, Transport
 from afoot.wire.client.outgoing import Dialect
 
 PING_S: Final = 10.0  # of silence on a connection, before it is pinged

@@ -22,7 +22,8 @@ from afoot.core.ports import Tool
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_line, is_deeper
 from afoot.providers.upstream.connection import McpConnection
-from afoot.providers.upstream.transport import Request, ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import Request
 from afoot.wire import mcp_2026
 from afoot.wire.client import incoming
 from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Fault

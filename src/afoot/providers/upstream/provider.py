@@ -37,8 +37,9 @@ from afoot.providers.upstream.offers import (
 from afoot.providers.upstream.reachable_clients import ReachableClients
 from afoot.providers.upstream.reconnect import Reconnecting
 from afoot.providers.upstream.tool_call import LOGGER_CHARS, TEXT_CHARS, UnfitEra, UpstreamCall
-from afoot.providers.upstream.transport import MAX_READ_CHARS, Request, ServerLog, Transport
-from afoot.providers.upstream.transport_stdio import MAX_BYTES, StdioTransport
+from afoot.providers.upstream.transport.server_log import MAX_READ_CHARS, ServerLog
+from afoot.providers.upstream.transport.stdio import MAX_BYTES, StdioTransport
+from afoot.providers.upstream.transport.transport import Request, Transport
 from afoot.wire import passthrough
 from afoot.wire.client import incoming, outgoing
 from afoot.wire.client.incoming import ReceivedLog, ReceivedProgress
@@ -48,7 +49,7 @@ from afoot.wire.jsonrpc import Fault
 if TYPE_CHECKING:
     import httpx2
 
-    from afoot.providers.upstream.transport_inprocess import ServerObject
+    from afoot.providers.upstream.transport.inprocess import ServerObject
 
 SHARED: Final = ""  # stands for the caller of the connection that callers share
 MAX_CALLER_CONNECTIONS: Final = 64  # beyond it the one that was not used for the longest time is closed
@@ -525,13 +526,13 @@ class Upstream:
         """Return a transport, not open yet. HTTP and the SDK are slow to import, so only where needed."""
         server, options = self.server, self._options
         if options.target is not None or server.module:
-            from afoot.providers.upstream.transport_inprocess import InProcessTransport, ServerObject
+            from afoot.providers.upstream.transport.inprocess import InProcessTransport, ServerObject
 
             if self._object is None:
                 self._object = ServerObject(server, self._server_log, options.target)
             return InProcessTransport(self._object)
         if server.url:
-            from afoot.providers.upstream.transport_http import BearerAuth, HttpTransport
+            from afoot.providers.upstream.transport.http import BearerAuth, HttpTransport
 
             auth = BearerAuth(options.tokens) if options.auth is None and options.tokens else options.auth
             return HttpTransport(server, self._server_log, options.max_bytes, auth)

@@ -16,7 +16,7 @@ from afoot.core.ports import Run
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import LARGEST, clean_line
 from afoot.providers.upstream.connection import McpConnection
-from afoot.providers.upstream.transport import RecordMessage, Request, RequestListener
+from afoot.providers.upstream.transport.transport import RecordMessage, Request, RequestListener
 from afoot.wire.client import incoming
 from afoot.wire.client import tasks as client_tasks
 from afoot.wire.client.incoming import InputRequest

@@ -22,7 +22,7 @@ from afoot.providers.content import LARGEST, clean_line, clean_text
 from afoot.providers.upstream.connection import McpConnection
 from afoot.providers.upstream.offers import UpstreamTool
 from afoot.providers.upstream.tasks import UpstreamTask
-from afoot.providers.upstream.transport import Request
+from afoot.providers.upstream.transport.transport import Request
 from afoot.wire import passthrough
 from afoot.wire.client import incoming, outgoing
 from afoot.wire.client import tasks as client_tasks

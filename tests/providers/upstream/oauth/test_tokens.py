@@ -17,7 +17,7 @@ from afoot.providers.upstream.provider import ServerOptions
 from tests.providers.fake_run import text_of
 from tests.providers.upstream.raw_http_server import Asked, Reply, Site, site, text
 from tests.providers.upstream.started_servers import opened, run_tool
-from tests.providers.upstream.test_transport_http import modern
+from tests.providers.upstream.transport.test_http import modern
 
 NAME = "shop"
 ME = OAuthClient("me", "hush", "client_secret_basic")

@@ -31,7 +31,7 @@ from afoot.config.settings import Server
 from afoot.errors import CallerError, ToolError
 from afoot.providers.upstream.oauth.endpoints import EndpointGuard, GuardedTransport
 from afoot.providers.upstream.oauth.tokens import AuthChallenge, OAuthClient, StoredLogin
-from afoot.providers.upstream.transport_http import ResponseTooLarge, read_body
+from afoot.providers.upstream.transport.http import ResponseTooLarge, read_body
 
 LOGIN_S: Final = 300.0  # for the person to log in
 REQUEST_S: Final = 10.0  # to send a request

@@ -202,7 +202,7 @@ class TokenSource:
         import httpx2  # slow to import, and imported already when a token is renewed
 
         from afoot.providers.upstream.oauth.endpoints import EndpointGuard, GuardedTransport, UnsafeEndpoint
-        from afoot.providers.upstream.transport_http import ResponseTooLarge, read_body
+        from afoot.providers.upstream.transport.http import ResponseTooLarge, read_body
 
         form = {"grant_type": "refresh_token", "refresh_token": login.refresh}
         if login.resource:

@@ -15,7 +15,8 @@ from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.exit_status import describe_exit
 from afoot.providers.isolation import processes
-from afoot.providers.upstream.transport import SLICE_S, OnLost, PendingRequest, Receive, ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import SLICE_S, OnLost, PendingRequest, Receive
 from afoot.wire.framing import LineSplitter
 
 MAX_BYTES: Final = 64 * 1024 * 1024  # of one message

@@ -6,8 +6,9 @@ import pytest
 
 from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.upstream import reconnect, transport_http
+from afoot.providers.upstream import reconnect
 from afoot.providers.upstream.provider import Upstream
+from afoot.providers.upstream.transport import http as transport_http
 from tests.providers.fake_run import ScriptedRun, accept, text_of, until
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
 from tests.providers.upstream.started_servers import opened, run_tool

@@ -11,7 +11,7 @@ from afoot.providers.upstream.provider import ServerOptions, Upstream
 from tests.providers.fake_run import ScriptedRun, text_of, until
 from tests.providers.upstream.raw_http_server import Asked, Reply, site, text
 from tests.providers.upstream.started_servers import opened, run_tool
-from tests.providers.upstream.test_transport_http import modern, progress
+from tests.providers.upstream.transport.test_http import modern, progress
 
 
 @pytest.fixture(autouse=True)

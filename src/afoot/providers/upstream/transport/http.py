@@ -16,7 +16,8 @@ from afoot.config.settings import Server
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_line
 from afoot.providers.upstream.oauth.tokens import TokenSource, login_needed
-from afoot.providers.upstream.transport import SLICE_S, OnLost, PendingRequest, Receive, ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import SLICE_S, OnLost, PendingRequest, Receive
 from afoot.wire.client import incoming, outgoing
 from afoot.wire.framing import EventParser
 from afoot.wire.jsonrpc import Envelope, Fault

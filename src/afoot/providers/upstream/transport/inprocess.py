@@ -16,7 +16,8 @@ from typing import Any, Final
 from afoot.config.settings import Server
 from afoot.errors import CallerError, RunnerDied, ToolError
 from afoot.providers.functions.loading import SDK_MODULE, low_level_server, only_server, run_file, servers_in
-from afoot.providers.upstream.transport import OnLost, PendingRequest, Receive, ServerLog
+from afoot.providers.upstream.transport.server_log import ServerLog
+from afoot.providers.upstream.transport.transport import OnLost, PendingRequest, Receive
 
 CLOSE_S: Final = 2.0
 MAX_UNREAD: Final = 10_000  # messages that may wait to be read by the server
