@@ -17,7 +17,7 @@ from msgspec import Raw, json
 
 from afoot.config.settings import Server, Settings
 from afoot.gateway import Gateway
-from afoot.providers.upstream.offers import (
+from afoot.providers.upstream.server_lists import (
     MAX_LIST_BYTES,
     MAX_TOOLS,
     REFRESH_PAUSE_S,

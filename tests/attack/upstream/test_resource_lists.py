@@ -10,7 +10,7 @@ from afoot.core.ports import CallOrigin
 from afoot.core.uri_template import UriTemplate
 from afoot.engine.catalog import Catalog
 from afoot.errors import UnknownName
-from afoot.providers.upstream.offers import MAX_ENTRIES, MAX_LIST_BYTES, MAX_TOOLS
+from afoot.providers.upstream.server_lists import MAX_ENTRIES, MAX_LIST_BYTES, MAX_TOOLS
 from afoot.serve.resources import MAX_SHARED, ResourceCatalog
 from afoot.wire.jsonrpc import Fault
 from tests.serve.fake_resource_servers import Rack

@@ -10,7 +10,7 @@ from afoot.config.tables import Server
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import ToolError
-from afoot.providers.upstream.offers import OnChange, ServerLists
+from afoot.providers.upstream.server_lists import OnChange, ServerLists
 
 
 class Pretend:

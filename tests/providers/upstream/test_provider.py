@@ -8,8 +8,8 @@ from msgspec import Raw, json
 
 from afoot.core.facts import ChildSummary, Limits
 from afoot.errors import ToolError
-from afoot.providers.upstream.offers import ServerLists
 from afoot.providers.upstream.provider import ConnectionKey, ServerOptions, Upstream
+from afoot.providers.upstream.server_lists import ServerLists
 from afoot.wire.jsonrpc import Fault
 from tests.providers.fake_run import ScriptedRun, accept, decoded, text_of, until
 from tests.providers.upstream.started_servers import opened, raw, run_tool, sdk

@@ -12,10 +12,10 @@ from msgspec import Raw, json
 from afoot.config.settings import Server
 from afoot.core.facts import Answer
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.upstream import offers, reconnect, tool_call
 from afoot.providers.upstream import provider as upstreams
-from afoot.providers.upstream.offers import ServerLists
+from afoot.providers.upstream import reconnect, server_lists, tool_call
 from afoot.providers.upstream.provider import LISTING, ServerOptions, Upstream
+from afoot.providers.upstream.server_lists import ServerLists
 from afoot.providers.upstream.transport import http as transport_http
 from afoot.providers.upstream.transport.stdio import StdioTransport
 from afoot.wire.passthrough import CAPABILITIES_KEY
@@ -87,7 +87,7 @@ async def test_a_server_whose_lists_change_whenever_they_are_read_is_not_read_wi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """U5: it is opened, and asked again after a while, not at once."""
-    monkeypatch.setattr(offers, "REFRESH_PAUSE_S", (60.0, 60.0))
+    monkeypatch.setattr(server_lists, "REFRESH_PAUSE_S", (60.0, 60.0))
     async with opened(raw("2026", "restless")) as upstream:
         assert text_of(await run_tool(upstream, "echo", text="x")) == "x"  # what it says comes before that
         pages = len(upstream.tools()) // 10 + 1

@@ -26,17 +26,12 @@ from afoot.providers.content import clean_line, clean_text
 from afoot.providers.upstream.connection import PROBE_S, McpConnection, negotiate
 from afoot.providers.upstream.liveness import PING_S, PONG_S, LivenessProbe
 from afoot.providers.upstream.oauth.tokens import TokenSource
-from afoot.providers.upstream.offers import (
-    OnChange,
-    ServerLists,
-    ServerOffers,
-    Subscriptions,
-    UpstreamTool,
-    server_limits,
-)
 from afoot.providers.upstream.reachable_clients import ReachableClients
 from afoot.providers.upstream.reconnect import Reconnecting
+from afoot.providers.upstream.server_lists import OnChange, ServerLists, ServerOffers
+from afoot.providers.upstream.subscriptions import Subscriptions
 from afoot.providers.upstream.tool_call import LOGGER_CHARS, TEXT_CHARS, UnfitEra, UpstreamCall
+from afoot.providers.upstream.tool_definitions import UpstreamTool, server_limits
 from afoot.providers.upstream.transport.server_log import MAX_READ_CHARS, ServerLog
 from afoot.providers.upstream.transport.stdio import MAX_BYTES, StdioTransport
 from afoot.providers.upstream.transport.transport import Request, Transport

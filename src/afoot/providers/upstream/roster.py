@@ -20,7 +20,7 @@ from afoot.config.mcp_json import read_host_file
 from afoot.config.settings import ConfigError, Settings
 from afoot.config.tables import BUILT_IN_SERVERS, LIMITS, TRANSPORTS, Server, expand_home, nearest_hint
 from afoot.errors import CallerError
-from afoot.providers.upstream.offers import ServerLists
+from afoot.providers.upstream.server_lists import ServerLists
 
 FILE_SUFFIXES = (".json", ".jsonc", ".toml")
 

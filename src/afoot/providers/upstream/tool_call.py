@@ -20,8 +20,8 @@ from afoot.core.ports import Report, Run
 from afoot.errors import ToolError
 from afoot.providers.content import LARGEST, clean_line, clean_text
 from afoot.providers.upstream.connection import McpConnection
-from afoot.providers.upstream.offers import UpstreamTool
 from afoot.providers.upstream.tasks import UpstreamTask
+from afoot.providers.upstream.tool_definitions import UpstreamTool
 from afoot.providers.upstream.transport.transport import Request
 from afoot.wire import passthrough
 from afoot.wire.client import incoming, outgoing

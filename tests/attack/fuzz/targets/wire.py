@@ -9,7 +9,7 @@ from msgspec import Raw
 from afoot.config.tables import Server
 from afoot.core.facts import NOTHING, Answer, Limits
 from afoot.errors import ToolError
-from afoot.providers.upstream.offers import read_tools
+from afoot.providers.upstream.tool_definitions import read_tools
 from afoot.providers.upstream.transport.server_log import ServerLog
 from afoot.serve.mcp.streams import encode_envelope
 from afoot.wire import (

@@ -4,7 +4,8 @@ from msgspec import Raw
 
 from afoot.config.tables import Server
 from afoot.core.facts import Limits
-from afoot.providers.upstream.offers import MAX_DEPTH, _decode_dicts, read_tools
+from afoot.providers.upstream.server_lists import _decode_dicts
+from afoot.providers.upstream.tool_definitions import MAX_DEPTH, read_tools
 from afoot.providers.upstream.transport.server_log import ServerLog
 
 GOOD = Raw(b'{"name":"good","inputSchema":{"type":"object"}}')

@@ -1,33 +1,35 @@
 """`ServerOffers` keeps the lists of a server fresh: its tools, resources, templates and prompts.
 
-`fetch_other_lists` reads lists page by page, `read_tools` makes tools of ours of the server's, and
-`Subscriptions` asks the server, in the way of its era, to be told of changed lists and resources.
+`fetch_other_lists` reads lists page by page.
 """
 
 import asyncio
-import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from afoot.config.settings import Server
-from afoot.core.facts import NOTHING, Limits
-from afoot.core.ports import Tool
+from afoot.core.facts import Limits
 from afoot.errors import RunnerDied, ToolError
-from afoot.providers.content import clean_line, is_deeper
+from afoot.providers.content import is_deeper
 from afoot.providers.upstream.connection import McpConnection
+from afoot.providers.upstream.tool_definitions import (
+    MAX_DEPTH,
+    ReadTools,
+    ToolReading,
+    UpstreamTool,
+    read_tools,
+)
 from afoot.providers.upstream.transport.server_log import ServerLog
 from afoot.providers.upstream.transport.transport import Request
-from afoot.wire import mcp_2026
 from afoot.wire.client import incoming
 from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Fault
-from afoot.wire.mcp_2026 import ParamHeader
 
 MAX_PAGES: Final = 1000  # of one list: a server whose cursors never end must not hang us
 MAX_LIST_BYTES: Final = 8 * 1024 * 1024  # of one list; what a server lists beyond is not offered
@@ -37,18 +39,12 @@ MAX_ENTRIES: Final = 20_000  # of a list of resources, templates or prompts
 MAX_PAGE_COMMAS: Final = 500_000
 SLICE_ENTRIES: Final = 100  # of a list that are read before all others have their turn: 1 to 2 ms
 SLICE_BYTES: Final = 128 * 1024  # or so many bytes of them
-RELISTEN_S: Final = (1.0, 30.0)  # before a stream of notifications that ended is asked for again, doubling
 REFRESH_PAUSE_S: Final = (0.1, 10.0)  # before changed lists are read again; doubling while they keep changing
 REFRESH_PAUSE_FACTOR: Final = 20  # times the work of the last reading: one server takes 5 % of the loop
-MAX_DEPTH: Final = 100  # of an entry: it is decoded again wherever it is listed, on any stack
 APP_SCHEME: Final = "ui://"  # of the pages of MCP Apps
-MAX_REFUSED_SHOWN: Final = 100  # tools of one list that cannot be offered, each in a line
-REFUSED_CHARS: Final = 200
-LIMIT_SETTINGS: Final = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s", "start_s")
 
 Items = list[dict[str, Any]]
 OnChange = Callable[[str, str | None], object]  # tools, resources, prompts; or resource and its URI
-ReadTools = tuple[dict[str, "UpstreamTool"], list[str]]  # by their names; and why others cannot be offered
 
 _log = logging.getLogger("afoot.upstream")
 
@@ -81,35 +77,6 @@ class ServerLists(Struct):
             "prompts": self.prompts != other.prompts,
         }
         return [kind for kind, is_other in kinds.items() if is_other]
-
-
-class ToolHints(Struct):
-    """The annotations of a tool that count here; None where the tool does not say."""
-
-    read_only: bool | None = field(name="readOnlyHint", default=None)
-    destructive: bool | None = field(name="destructiveHint", default=None)
-    idempotent: bool | None = field(name="idempotentHint", default=None)
-
-
-class ToolDefinition(Struct):
-    """The fields of a tool's definition that count here; the definition is passed on as it came."""
-
-    name: str
-    schema: Raw = field(name="inputSchema")
-    hints: ToolHints | None = field(name="annotations", default=None)
-    execution: Raw = NOTHING
-
-
-class UpstreamTool(Struct, frozen=True):
-    """A tool of a server, and what is needed to call it."""
-
-    tool: Tool
-    schema: bytes
-    mirrors: list[ParamHeader] = []  # arguments that are repeated in HTTP headers
-    task_support: str = ""  # whether it runs as a task, by its definition of 2025-11-25
-
-
-_definition_decoder = msgspec.json.Decoder(ToolDefinition)
 
 
 class ServerOffers:
@@ -249,94 +216,6 @@ class ServerOffers:
         return error
 
 
-class Subscriptions:
-    """The resources and lists that we want to be told of. A new connection is subscribed to all of them."""
-
-    def __init__(self, missed: Callable[[McpConnection], None]) -> None:
-        """`missed` is called where changes may have been missed."""
-        self._missed = missed
-        self._uris: set[str] = set()
-        self._connection: McpConnection | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    async def attach(self, connection: McpConnection) -> None:
-        """Subscribe on a new connection."""
-        self._connection = connection
-        if connection.dialect.is_modern:
-            self._listen()
-            return
-        for uri in sorted(self._uris):
-            with suppress(Fault, RunnerDied, ToolError):
-                await connection.request(Request("resources/subscribe", {"uri": uri}))
-
-    async def add(self, connection: McpConnection, uri: str) -> None:
-        """Be told when this resource changes; raises Fault."""
-        if connection is self._connection and not connection.dialect.is_modern:
-            await connection.request(Request("resources/subscribe", {"uri": uri}))
-        if uri not in self._uris:
-            self._uris.add(uri)
-            self._relisten()
-
-    async def remove(self, connection: McpConnection | None, uri: str) -> None:
-        """Be told of this resource no more, also after the next start; raises Fault."""
-        if uri in self._uris:
-            self._uris.discard(uri)
-            self._relisten()
-        if connection is not None and connection is self._connection and not connection.dialect.is_modern:
-            await connection.request(Request("resources/unsubscribe", {"uri": uri}))
-
-    async def close(self) -> None:
-        """End the stream of notifications."""
-        task = self._task
-        self._task = None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-    def _relisten(self) -> None:
-        if self._connection is not None and self._connection.dialect.is_modern:
-            self._listen()
-
-    def _listen(self) -> None:
-        """Replace the one long request of 2026-07-28 that names everything we want to be told of."""
-        if self._task is not None:
-            self._task.cancel()
-        self._task = None
-        connection = self._connection
-        wanted = self._wanted(connection.capabilities) if connection else {}
-        if connection is not None and wanted:
-            self._task = asyncio.get_running_loop().create_task(self._keep_listening(connection, wanted))
-
-    def _wanted(self, offered: dict[str, Any]) -> dict[str, object]:
-        wanted: dict[str, object] = {
-            f"{kind}ListChanged": True
-            for kind in ("tools", "resources", "prompts")
-            if isinstance(offered.get(kind), dict) and offered[kind].get("listChanged")
-        }
-        if self._uris:
-            wanted["resourceSubscriptions"] = sorted(self._uris)
-        return wanted
-
-    async def _keep_listening(self, connection: McpConnection, wanted: dict[str, object]) -> None:
-        """Send the request again whenever it ends; less often, if it ends soon."""
-        loop, pause = asyncio.get_running_loop(), RELISTEN_S[0]
-        while connection.lost is None:
-            since = loop.time()
-            try:
-                await connection.request(Request("subscriptions/listen", {"notifications": wanted}))
-            except RunnerDied as died:
-                if connection.lost is not None or not died.began:
-                    return
-            except (Fault, ToolError) as error:
-                connection.server_log.note(f"no notices of changes: {error}")
-                if isinstance(error, Fault) and error.code:
-                    return  # the server does not support it
-            pause = RELISTEN_S[0] if loop.time() - since > RELISTEN_S[1] else min(2 * pause, RELISTEN_S[1])
-            await asyncio.sleep(pause)
-            self._missed(connection)
-
-
 async def fetch_other_lists(connection: McpConnection) -> ServerLists:
     """Read everything but tools that the server says it has; raises Fault, RunnerDied, ToolError."""
     offered = connection.capabilities
@@ -429,105 +308,3 @@ def _decode_dicts(items: list[Raw]) -> Items:
             if isinstance(value := msgspec.json.decode(item), dict) and not is_deeper(value, MAX_DEPTH):
                 found.append(value)
     return found
-
-
-def server_limits(server: Server, limits: Limits) -> Limits:
-    """Return the limits of a server's tools. Silence counts from the start only where the settings say so."""
-    own = {clock: getattr(server, clock) for clock in LIMIT_SETTINGS if getattr(server, clock) is not None}
-    return replace(limits, patient=server.idle_s is None, **own)
-
-
-def read_tools(
-    definitions: Iterable[Raw], server: Server, limits: Limits, server_log: ServerLog
-) -> ReadTools:
-    """Return the tools that can be offered, by their names at the server, and why others cannot."""
-    reading = ToolReading(server, limits, server_log)
-    reading.add(definitions)
-    return reading.found, reading.refused
-
-
-class ToolReading:
-    """The tools of a list, as far as it was read: those that can be offered, and why others cannot.
-
-    Those are counted as anomalies, too.
-    """
-
-    def __init__(self, server: Server, limits: Limits, server_log: ServerLog) -> None:
-        self.found: dict[str, UpstreamTool] = {}
-        self.refused: list[str] = []
-        self._server = server
-        self._limits = limits
-        self._server_log = server_log
-
-    def add(self, definitions: Iterable[Raw]) -> None:
-        """Read more definitions of the list."""
-        for raw in definitions:
-            self._add(raw)
-
-    def _add(self, raw: Raw) -> None:
-        try:
-            definition = _definition_decoder.decode(raw)
-        except (msgspec.DecodeError, RecursionError) as error:
-            self._refuse("bad_tool", str(error))
-            return
-        if not definition.name or not definition.name.isprintable():
-            self._refuse("bad_tool", f"{definition.name!r} is no name for a tool")
-        elif problem := _unreadable(raw):
-            self._refuse("bad_tool", f"{definition.name}: {problem}")
-        elif definition.name in self.found:
-            self._refuse("tool_named_twice", f"{definition.name} stands twice in its list; the first counts")
-        elif b"x-mcp-header" in bytes(raw) and mcp_2026.has_invalid_param_headers(raw):
-            # The protocol demands that such a tool is not offered.
-            self._refuse("bad_tool", f"{definition.name}: its x-mcp-header is not valid")
-        else:
-            self.found[definition.name] = _read_tool(
-                raw, definition, self._server, self._limits, self._server_log.server
-            )
-
-    def _refuse(self, kind: str, why: str) -> None:
-        self._server_log.count_anomaly(kind, why)
-        if len(self.refused) < MAX_REFUSED_SHOWN:
-            self.refused.append(clean_line(why, REFUSED_CHARS) or "")
-
-
-def _unreadable(raw: Raw) -> str:
-    """Why a definition cannot be decoded wherever tools are listed; an empty text if it can."""
-    try:
-        is_deep = is_deeper(msgspec.json.decode(raw), MAX_DEPTH)
-    except msgspec.DecodeError as error:  # JSON all the same: a number that is out of range
-        return f"its definition cannot be read: {error}"
-    except RecursionError:
-        is_deep = True
-    return f"its definition is nested over {MAX_DEPTH} deep" if is_deep else ""
-
-
-def _read_tool(
-    raw: Raw, definition: ToolDefinition, server: Server, limits: Limits, name: str
-) -> UpstreamTool:
-    hints = definition.hints or ToolHints()
-    read_only, idempotent = definition.name in server.read_only, definition.name in server.idempotent
-    # A tool that the settings list as read-only or idempotent is that, whatever it says; its own hints are
-    # ignored then.
-    is_listed = (read_only or idempotent) and not server.trust_annotations
-    tool = Tool(
-        name=definition.name,
-        server=name,
-        definition=raw,
-        limits=limits,
-        read_only=read_only or (hints.read_only is True and not is_listed),
-        idempotent=idempotent or (hints.idempotent is True and not is_listed),
-        destructive=hints.destructive is True,
-        digest=_definition_digest(raw),
-        inner=definition.name,
-        trusted=server.trust_annotations or is_listed,
-        approval=server.approval,
-        starts=True,
-    )
-    support = incoming.read_task_support(definition.execution)
-    return UpstreamTool(tool, bytes(definition.schema), mcp_2026.param_headers(bytes(raw)), support)
-
-
-def _definition_digest(raw: Raw) -> str:
-    """Return a digest that the order of keys does not change: servers differ in it from era to era."""
-    canonical = msgspec.json.encode(msgspec.json.decode(raw), order="deterministic")
-    return hashlib.sha256(canonical).hexdigest()

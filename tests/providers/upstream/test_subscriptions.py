@@ -7,7 +7,7 @@ import pytest
 
 from afoot.config.settings import Server
 from afoot.core.facts import Answer, Question
-from afoot.providers.upstream import offers
+from afoot.providers.upstream import subscriptions
 from afoot.providers.upstream.provider import LISTING
 from tests.providers.fake_run import accept, decoded, until
 from tests.providers.upstream.raw_http_server import TOOLS, Asked, Reply, site
@@ -19,7 +19,7 @@ OFFERED = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests do not wait between attempts."""
-    monkeypatch.setattr(offers, "RELISTEN_S", (0.01, 0.02))
+    monkeypatch.setattr(subscriptions, "RELISTEN_S", (0.01, 0.02))
 
 
 async def modern(asked: Asked, reply: Reply, listened: Any) -> None:
