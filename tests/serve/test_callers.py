@@ -6,8 +6,8 @@ import pytest
 
 from afoot.config.tables import Server
 from afoot.core.facts import Limits
+from afoot.providers.upstream.configured_servers import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.managed_server import ManagedServer
-from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.servers import Servers
 from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.sessions_2025 import session_caller

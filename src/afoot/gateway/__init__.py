@@ -42,7 +42,7 @@ from afoot.providers.hooks import HookNotifier, HookSet
 from afoot.providers.isolation.pool import ChildPool
 from afoot.providers.offers.offer import is_tool
 from afoot.providers.offers.provider import OfferProvider
-from afoot.providers.upstream.roster import (
+from afoot.providers.upstream.configured_servers import (
     FoundServer,
     KnownServers,
     Roster,

@@ -13,8 +13,8 @@ from afoot.config.tables import Server
 from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import ToolError
+from afoot.providers.upstream.configured_servers import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.managed_server import ManagedServer
-from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.servers import Servers
 from tests.providers.fake_run import ScriptedRun, text_of, until
 from tests.providers.upstream.started_servers import raw

@@ -20,7 +20,7 @@ from afoot.engine.engine import Engine, Submission
 from afoot.engine.live_call import LiveCall
 from afoot.errors import RunnerDied
 from afoot.providers.upstream import reconnect
-from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry
+from afoot.providers.upstream.configured_servers import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.servers import Servers
 from afoot.store.memory import MemoryJournal
 from tests.engine.approval.reviewers import asked, says, told

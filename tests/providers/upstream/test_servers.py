@@ -12,8 +12,8 @@ from afoot.config.tables import Server
 from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import CallerError, ToolError, UnknownName
+from afoot.providers.upstream.configured_servers import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.managed_server import ManagedServer
-from afoot.providers.upstream.roster import KnownServers, Roster, ServerEntry
 from afoot.providers.upstream.servers import AT_RUN_TIME, Servers
 from tests.providers.fake_run import ScriptedRun
 from tests.providers.upstream.fake_connection import Pretend

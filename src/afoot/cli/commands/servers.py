@@ -199,7 +199,7 @@ async def _login_without_gateway(name: str, port: int, browser: bool) -> dict[st
     from afoot.core.facts import Limits
     from afoot.engine.catalog import Catalog
     from afoot.errors import UnknownName
-    from afoot.providers.upstream.roster import KnownServers, Roster, gather_servers
+    from afoot.providers.upstream.configured_servers import KnownServers, Roster, gather_servers
     from afoot.providers.upstream.servers import Servers
 
     settings = load_settings().settings

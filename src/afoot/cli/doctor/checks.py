@@ -37,7 +37,7 @@ from afoot.store.lock import StoreInUse, StoreLock
 
 if TYPE_CHECKING:
     from afoot.config.settings import LoadedSettings, Settings
-    from afoot.providers.upstream.roster import Roster, ServerEntry
+    from afoot.providers.upstream.configured_servers import Roster, ServerEntry
 
 
 REINSTALL_HINT = "install afoot again: pip install --upgrade afoot"
@@ -187,7 +187,7 @@ def check_port(address: str) -> Finding:
 
 def check_targets(loaded: LoadedSettings) -> Iterator[Finding]:
     """The tool and server files that the config names."""
-    from afoot.providers.upstream.roster import FILE_SUFFIXES
+    from afoot.providers.upstream.configured_servers import FILE_SUFFIXES
 
     files = [re.sub(r"\.py:.*", ".py", one) for one in loaded.settings.targets if "://" not in one]
     missing = [one for one in files if one.endswith((".py", *FILE_SUFFIXES)) and not Path(one).is_file()]
@@ -274,7 +274,7 @@ async def check_servers(loaded: "LoadedSettings | None") -> list[Finding]:
     if loaded is None:
         return []
     from afoot.config.settings import ConfigError
-    from afoot.providers.upstream.roster import gather_servers
+    from afoot.providers.upstream.configured_servers import gather_servers
 
     try:
         roster = gather_servers(loaded.settings, loaded.settings.targets, own_address=loaded.settings.http)

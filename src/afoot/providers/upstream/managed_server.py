@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from afoot.core.facts import Answer, Limits, Question, Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import AfootError, RunnerDied, ToolError, UnknownName
+from afoot.providers.upstream.configured_servers import ServerEntry
 from afoot.providers.upstream.oauth.tokens import TokenSource
-from afoot.providers.upstream.roster import ServerEntry
 from afoot.providers.upstream.server_lists import OnChange, ServerLists
 from afoot.wire.jsonrpc import Fault
 

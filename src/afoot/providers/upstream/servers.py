@@ -15,11 +15,17 @@ from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import AfootError, CallerError, UnknownName
 from afoot.hosts.secrets import environment, read_all
+from afoot.providers.upstream.configured_servers import (
+    FoundServer,
+    KnownServers,
+    Roster,
+    ServerEntry,
+    settings_digest,
+)
 from afoot.providers.upstream.managed_server import ConnectionLease, ManagedServer, ServerConnection
 from afoot.providers.upstream.oauth.logins import LoginAttempt, Logins
 from afoot.providers.upstream.provider import ServerOptions, Upstream
 from afoot.providers.upstream.reachable_clients import ReachableClients
-from afoot.providers.upstream.roster import FoundServer, KnownServers, Roster, ServerEntry, settings_digest
 
 MAX_OPENING = 4  # servers that are opened at once in the background
 START_FACTOR = 3  # times start_s: a connection keeps its own limit, this one is for when that fails

@@ -29,7 +29,7 @@ from pydantic import AnyUrl, ValidationError
 
 from afoot.config.settings import Server
 from afoot.errors import CallerError, ToolError
-from afoot.providers.upstream.oauth.endpoints import EndpointGuard, GuardedTransport
+from afoot.providers.upstream.oauth.endpoint_guard import EndpointGuard, GuardedTransport
 from afoot.providers.upstream.oauth.tokens import AuthChallenge, OAuthClient, StoredLogin
 from afoot.providers.upstream.transport.http import ResponseTooLarge, read_body
 

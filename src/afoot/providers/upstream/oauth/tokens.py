@@ -201,7 +201,11 @@ class TokenSource:
     async def _renew(self, login: StoredLogin) -> StoredLogin:
         import httpx2  # slow to import, and imported already when a token is renewed
 
-        from afoot.providers.upstream.oauth.endpoints import EndpointGuard, GuardedTransport, UnsafeEndpoint
+        from afoot.providers.upstream.oauth.endpoint_guard import (
+            EndpointGuard,
+            GuardedTransport,
+            UnsafeEndpoint,
+        )
         from afoot.providers.upstream.transport.http import ResponseTooLarge, read_body
 
         form = {"grant_type": "refresh_token", "refresh_token": login.refresh}

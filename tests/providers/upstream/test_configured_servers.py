@@ -7,7 +7,7 @@ import pytest
 
 from afoot.config.settings import ConfigError, Settings
 from afoot.config.tables import Server
-from afoot.providers.upstream.roster import gather_servers, is_server_target, url_name
+from afoot.providers.upstream.configured_servers import gather_servers, is_server_target, url_name
 
 
 def hosts_file(folder: Path, name: str = "mcp.json", **servers: object) -> str:

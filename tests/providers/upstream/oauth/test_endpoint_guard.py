@@ -10,7 +10,7 @@ import pytest
 
 from afoot.config.settings import Server
 from afoot.errors import ToolError
-from afoot.providers.upstream.oauth.endpoints import (
+from afoot.providers.upstream.oauth.endpoint_guard import (
     EndpointGuard,
     GuardedTransport,
     UnsafeEndpoint,
@@ -179,7 +179,7 @@ async def test_a_hostile_server_leads_a_login_to_no_service_on_this_machine(
             return await httpx2.AsyncHTTPTransport().handle_async_request(request)
 
         monkeypatch.setattr(GuardedTransport, "handle_async_request", sent)
-        monkeypatch.setattr("afoot.providers.upstream.oauth.endpoints.resolve_host", resolved)
+        monkeypatch.setattr("afoot.providers.upstream.oauth.endpoint_guard.resolve_host", resolved)
         first = target if where == "metadata" else "https://tools.example/metadata"
         challenge = AuthChallenge(401, f'Bearer resource_metadata="{first}"')
         request = OAuthLoginRequest("evil", Server(url=PUBLIC, auth="oauth"), challenge)
