@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from afoot.gateway.serving import serve, serve_async
     from afoot.providers.content import Content, Partial
     from afoot.providers.content import ToolResult as Result
-    from afoot.providers.functions.app import App
     from afoot.providers.functions.context import Caller, Context
     from afoot.providers.functions.dependencies import Depends
+    from afoot.providers.functions.lifespans import App
     from afoot.providers.functions.progress.downloads import download, track_bytes
     from afoot.providers.functions.progress.programs import run
     from afoot.providers.functions.reporting import report
@@ -51,7 +51,7 @@ __all__ = [
 # Found when first used: a client command needs none of them, and importing them all takes half a second.
 _WHERE = {
     "AfootError": ("afoot.errors", "AfootError"),
-    "App": ("afoot.providers.functions.app", "App"),
+    "App": ("afoot.providers.functions.lifespans", "App"),
     "Caller": ("afoot.providers.functions.context", "Caller"),
     "CallerError": ("afoot.errors", "CallerError"),
     "Content": ("afoot.providers.content", "Content"),

@@ -32,8 +32,8 @@ from afoot.observe.prometheus import KeptFigures
 from afoot.observe.telemetry import telemetry
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.browser.setup import BrowserSetup, is_browser_configured, is_plugin_folder
-from afoot.providers.functions.app import App, Lifespans
 from afoot.providers.functions.context import Caller, origin_of
+from afoot.providers.functions.lifespans import App, Lifespans
 from afoot.providers.functions.loading import load_file, load_function, load_module, only_server
 from afoot.providers.functions.options import FunctionSettings as FunctionSettings
 from afoot.providers.functions.tool import FunctionProvider, FunctionTool, Overrides

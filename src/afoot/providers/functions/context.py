@@ -36,7 +36,7 @@ from afoot.core.redaction import Redactor
 from afoot.errors import ToolError
 from afoot.providers.content import LARGEST, clean_line, clean_text, encode_json, finite_number, json_of
 from afoot.providers.functions import schema as schemas
-from afoot.providers.functions.app import NO_STATE
+from afoot.providers.functions.lifespans import NO_STATE
 from afoot.providers.functions.loop_queue import LoopQueue
 
 MESSAGE_LIMIT: Final = 1000

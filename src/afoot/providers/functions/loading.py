@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from afoot.errors import BadTool, CallerError
-from afoot.providers.functions.app import App
+from afoot.providers.functions.lifespans import App
 from afoot.providers.isolation.tool import FILE_MODULE_PREFIX
 from afoot.providers.offers.offer import declared_tools
 

@@ -25,9 +25,9 @@ from afoot.core.names import titled
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import BadTool, ToolError, UnknownName
 from afoot.providers.functions import output_capture
-from afoot.providers.functions.app import App, Lifespans, OpenLifespan
 from afoot.providers.functions.context import Context, current_context, stop_call
 from afoot.providers.functions.dependencies import BadDependency, type_hints
+from afoot.providers.functions.lifespans import App, Lifespans, OpenLifespan
 from afoot.providers.functions.loop_queue import LoopQueue
 from afoot.providers.functions.options import FunctionSettings, ToolOptions, find_mistake
 from afoot.providers.functions.progress import bars

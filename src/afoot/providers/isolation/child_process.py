@@ -14,7 +14,7 @@ from afoot.core.ports import Run
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_text
 from afoot.providers.exit_status import describe_exit
-from afoot.providers.functions.app import CLOSE_S
+from afoot.providers.functions.lifespans import CLOSE_S
 from afoot.providers.isolation.fork_client import FrameConnection
 from afoot.providers.isolation.frames import (
     CallDone,

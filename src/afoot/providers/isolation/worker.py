@@ -29,8 +29,8 @@ from afoot.errors import AfootError
 from afoot.providers.content import without_surrogates
 from afoot.providers.forked_signals import add_signal_handler
 from afoot.providers.functions import output_capture, reporting
-from afoot.providers.functions.app import App, Lifespans
 from afoot.providers.functions.context import MESSAGE_LIMIT, current_context
+from afoot.providers.functions.lifespans import App, Lifespans
 from afoot.providers.functions.loading import Loaded, offers_of, run_file
 from afoot.providers.functions.options import FunctionSettings
 from afoot.providers.functions.progress import bars

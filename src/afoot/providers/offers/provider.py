@@ -20,7 +20,7 @@ from afoot.core.names import PROMPT_PREFIX, RESOURCE_PREFIX
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.engine.catalog import EffectiveSettings
 from afoot.errors import BadTool, ToolError, UnknownName
-from afoot.providers.functions.app import Lifespans
+from afoot.providers.functions.lifespans import Lifespans
 from afoot.providers.functions.options import FunctionSettings
 from afoot.providers.functions.tool import FunctionProvider, Overrides
 from afoot.providers.functions.watchdog import Watchdog

@@ -13,7 +13,7 @@ from afoot import Gateway
 from afoot.config.settings import Settings
 from afoot.core.call import Call
 from afoot.core.facts import Admitted, Finished, Reading
-from afoot.providers.functions.app import App
+from afoot.providers.functions.lifespans import App
 from afoot.testing import run
 
 SOURCE = """
