@@ -18,7 +18,7 @@ from afoot.core.facts import Logged, Reading
 from afoot.engine.failures import MAX_ERROR_CHARS, MAX_TRACE_CHARS
 from afoot.providers.functions.loading import Loaded
 from afoot.providers.isolation import processes
-from afoot.providers.isolation.worker import ChildLifespan, Worker
+from afoot.providers.isolation.child_main import ChildLifespan, Worker
 from tests.providers.fake_run import text_of
 from tests.providers.isolation.isolated_provider import PATIENCE_S, below_here, command, happens, is_dead
 

@@ -62,7 +62,7 @@ def serve(config: ForkServerConfig, reaper: int) -> None:
     # the garbage collector, which would otherwise write to their pages in each child and so copy them.
     import gc
 
-    import afoot.providers.isolation.worker  # noqa: F401
+    import afoot.providers.isolation.child_main  # noqa: F401
 
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as connection:
@@ -297,7 +297,7 @@ class ForkServer:
             processes.adopt_orphans()
             processes.prefer_as_oom_victim()
             processes.leave_processors_free(self._config.spare)
-            from afoot.providers.isolation.worker import main
+            from afoot.providers.isolation.child_main import main
 
             main(self._config.address, self._config.secret, child, source)
             code = 0

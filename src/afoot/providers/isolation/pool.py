@@ -21,7 +21,7 @@ RETRY_PAUSES_S: Final = (0.1, 1.0, 5.0, 30.0)  # before the next try of a module
 _log = logging.getLogger("afoot.providers")
 
 is_loading = False
-"""Whether this process is a child that is loading its module now. `worker` sets it."""
+"""Whether this process is a child that is loading its module now. `child_main` sets it."""
 
 
 class ChildPool:
