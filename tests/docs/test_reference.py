@@ -26,7 +26,7 @@ from afoot.config.tables import (
 )
 from afoot.core import facts
 from afoot.core.redaction import RedactionRules
-from afoot.providers.browser import page_run, tabs
+from afoot.providers.browser import page_run, views
 from afoot.providers.browser import tool_list as choice
 from afoot.providers.functions.options import ToolOptions
 from afoot.serve.api.router import ROUTES
@@ -274,7 +274,7 @@ BROWSER = "docs/how-to/browser.md"
 def test_every_state_of_a_tab_and_every_end_of_a_call_there_says_what_to_do() -> None:
     """B2, B6: whoever meets a reason finds it in the page."""
     told = sections(BROWSER, 2)["When something is not right"]
-    for words in tabs.WHY_UNAVAILABLE.values():
+    for words in views.WHY_UNAVAILABLE.values():
         assert f"| {words} |" in told
     codes = {code for code, *_ in vars(page_run)["_ENDINGS"].values()} | {choice.NO_TAB, "tab_not_ready"}
     assert set(re.findall(r"^\| `(\w+)` \|", told, re.MULTILINE)) == codes

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from afoot.providers.browser.cdp.carrier import CdpBrowser
+from afoot.providers.browser.cdp.browser import CdpBrowser
 from afoot.providers.browser.cdp.connection import parse_address
-from afoot.providers.browser.contexts import Carrier
+from afoot.providers.browser.profiles import Carrier
 from afoot.wire import extension
 from afoot.wire.browser_data import PageContext, PageTool, PluginBundle, Tab
 from tests.browser.chromium import Chromium

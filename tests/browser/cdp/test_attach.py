@@ -6,7 +6,7 @@ import urllib.request
 import msgspec
 from msgspec import Raw
 
-from afoot.providers.browser.cdp.carrier import CdpBrowser
+from afoot.providers.browser.cdp.browser import CdpBrowser
 from afoot.providers.browser.cdp.connection import CdpTransport, parse_address
 from afoot.wire import extension
 from tests.browser.cdp.cdp_listener import WAIT_S, Ear, listening, opened

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from afoot.providers.browser.cdp.carrier import CdpBrowser
+from afoot.providers.browser.cdp.browser import CdpBrowser
 from afoot.providers.browser.cdp.connection import CdpTransport
 from afoot.providers.browser.chromium import Chromium as Process
 from afoot.wire import extension

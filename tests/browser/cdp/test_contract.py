@@ -12,7 +12,7 @@ import pytest
 from afoot.config.settings import BrowserSettings
 from afoot.core.facts import Limits
 from afoot.core.ports import Provider
-from afoot.providers.browser.cdp.carrier import CdpBrowser
+from afoot.providers.browser.cdp.browser import CdpBrowser
 from afoot.providers.browser.cdp.connection import parse_address
 from afoot.providers.browser.provider import BrowserProvider
 from tests.browser.chromium import Chromium

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from afoot.errors import CallerError
-from afoot.providers.browser.cdp.carrier import CdpBrowser, make_cdp_browser
+from afoot.providers.browser.cdp.browser import CdpBrowser, make_cdp_browser
 from afoot.providers.browser.chromium import Chromium
-from afoot.providers.browser.contexts import Carrier
+from afoot.providers.browser.profiles import Carrier
 from afoot.wire.browser_data import PluginBundle
 from afoot.wire.extension import (
     FromBrowser,

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from afoot.providers.browser.cdp.carrier import CdpBrowser
+from afoot.providers.browser.cdp.browser import CdpBrowser
 from afoot.providers.browser.plugin import load_plugin
 from afoot.wire import extension
 from afoot.wire.browser_data import PageContext, PluginBundle

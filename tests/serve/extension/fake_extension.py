@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from afoot.config import state_folder
-from afoot.providers.browser.contexts import Carrier
 from afoot.providers.browser.extension import ExtensionLinks
 from afoot.providers.browser.extension_files import shipped_manifest
-from afoot.providers.browser.tabs import TabView
+from afoot.providers.browser.profiles import Carrier
+from afoot.providers.browser.views import TabView
 from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.extension.socket import LinkApp
 from afoot.serve.gateway_state import GatewayState

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from afoot.core.ports import Run
 from afoot.engine.engine import Submission
-from afoot.providers.browser.tabs import TabView
+from afoot.providers.browser.views import TabView
 from tests.serve.extension.fake_extension import Peer, linked
 from tests.serve.fake_gateway import asks, faked, nap, now, only, site_of
 

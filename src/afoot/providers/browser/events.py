@@ -13,8 +13,8 @@ from secrets import token_hex
 from msgspec.structs import replace
 
 from afoot.errors import RunnerDied
-from afoot.providers.browser.contexts import Carrier, OpenContext, Profile, Profiles, RunFrame
 from afoot.providers.browser.page_run import context_gone_error, link_lost_error, unknown_run_error
+from afoot.providers.browser.profiles import Carrier, OpenContext, Profile, Profiles, RunFrame
 from afoot.providers.browser.tools import is_plugin_context
 from afoot.wire.browser_data import PageContext, PluginBundle, RunPosition
 from afoot.wire.extension import (
@@ -44,7 +44,7 @@ ContextFrame = PageContextTools | PageContextReady | PageContextState | PageCont
 
 
 class BrowserEvents:
-    """Handles the frames of every browser (`contexts.BrowserListener`)."""
+    """Handles the frames of every browser (`profiles.BrowserListener`)."""
 
     def __init__(self, profiles: Profiles, on_change: Callable[[], None], on_tools: OnTools) -> None:
         """`on_change`: other tools may be offered now. `on_tools`: a page context has listed its tools."""

@@ -7,8 +7,8 @@ service worker often.
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from afoot.providers.browser.contexts import BrowserListener, Carrier
-from afoot.providers.browser.tabs import TabView
+from afoot.providers.browser.profiles import BrowserListener, Carrier
+from afoot.providers.browser.views import TabView
 from afoot.wire.extension import FromBrowser, LinkHello, LinkWelcome, ToBrowser, write_frame
 
 REPLACED_CODE = 4409
@@ -45,7 +45,7 @@ class BrowserRegistry(BrowserListener, Protocol):
 
 
 class ExtensionLink:
-    """The link to the extension in one browser profile (`contexts.Carrier`)."""
+    """The link to the extension in one browser profile (`profiles.Carrier`)."""
 
     def __init__(self, profile: str, hello: LinkHello) -> None:
         self.profile = profile

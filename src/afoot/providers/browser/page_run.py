@@ -18,7 +18,7 @@ from afoot.core.facts import NOTHING, Result
 from afoot.core.ports import Report, Run
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.arguments import fits_schema
-from afoot.providers.browser.contexts import OpenContext, RunFrame
+from afoot.providers.browser.profiles import OpenContext, RunFrame
 from afoot.providers.browser.tools import ToolDraft
 from afoot.providers.content import clean_line, clean_text, finite_number, text_content, without_surrogates
 from afoot.wire.browser_data import PageError, PageReport
@@ -90,7 +90,7 @@ CountDropped = Callable[[str, int], None]
 
 
 class PageRun:
-    """A run under way (`contexts.ContextRun`). Its frames come from its own page context alone (B7)."""
+    """A run under way (`profiles.ContextRun`). Its frames come from its own page context alone (B7)."""
 
     def __init__(self, run: Run, context: OpenContext, draft: ToolDraft, count: CountDropped) -> None:
         self.id = token_hex(16)

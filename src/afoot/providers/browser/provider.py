@@ -1,6 +1,6 @@
 """`BrowserProvider` offers the tools of pages and plugins, and runs them in browser tabs (B2, B5).
 
-Carriers call it as their `contexts.BrowserListener`, the engine as a `core.ports.Provider`.
+Carriers call it as their `profiles.BrowserListener`, the engine as a `core.ports.Provider`.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from afoot.core.facts import Limits, Result
 from afoot.core.ports import Run, RunnerStart, Tool, Work
 from afoot.errors import ToolError, UnknownName
 from afoot.providers.arguments import check_arguments
-from afoot.providers.browser import tabs
-from afoot.providers.browser.contexts import Carrier, OpenContext, Profiles
+from afoot.providers.browser import views
 from afoot.providers.browser.events import BrowserEvents
 from afoot.providers.browser.page_run import PageRun, unsent_error
 from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.profiles import Carrier, OpenContext, Profiles
 from afoot.providers.browser.tool_list import NO_TAB, ContextChooser, PageToolList
 from afoot.providers.browser.tools import (
     BrowserSource,
@@ -119,14 +119,14 @@ class BrowserProvider:
     def tools(self) -> Sequence[Tool]:
         """The tools that can be called now."""
         self._refresh()
-        own = [tabs.tabs_tool(self._tool_list.limits)] if self._lists_tabs else []
+        own = [views.tabs_tool(self._tool_list.limits)] if self._lists_tabs else []
         return [*own, *self._tool_list.tools]
 
     def prepare(self, tool: str, arguments: Raw) -> Work:
         """Prepare one call; raises UnknownName, ToolError before anybody is asked for an approval."""
         self._refresh()
-        if tool == tabs.TABS_TOOL:
-            check_arguments(tabs.TABS_SCHEMA, arguments)
+        if tool == views.TABS_TOOL:
+            check_arguments(views.TABS_SCHEMA, arguments)
             return self._list_tabs
         found = self._tool_list.drafts.get(tool)
         if found is None:
@@ -162,21 +162,21 @@ class BrowserProvider:
                 profile.carrier.send(PluginSync(self._events.bundles))
         self._changed()
 
-    def tab_views(self, carrier: Carrier | None = None) -> list[tabs.TabView]:
+    def tab_views(self, carrier: Carrier | None = None) -> list[views.TabView]:
         """Describe the tabs of all browsers, or of one."""
         self._refresh()
         profiles = [one for one in self._profiles if carrier is None or one.carrier is carrier]
-        return [view for one in profiles for view in tabs.tab_views(one, self._tool_list.left_out)]
+        return [view for one in profiles for view in views.tab_views(one, self._tool_list.left_out)]
 
-    def plugin_views(self) -> list[tabs.PluginView]:
+    def plugin_views(self) -> list[views.PluginView]:
         """Describe every plugin, and whether a tab has it."""
         up = [one for one in self._profiles if one.is_up]
         is_barred = bool(up) and not any(one.user_scripts for one in up)
-        return [tabs.plugin_view(one, self._profiles.contexts(), is_barred) for one in self._plugins]
+        return [views.plugin_view(one, self._profiles.contexts(), is_barred) for one in self._plugins]
 
-    def browser_views(self) -> list[tabs.BrowserView]:
+    def browser_views(self) -> list[views.BrowserView]:
         """Describe every browser that is connected, or may be back in a moment."""
-        return [tabs.browser_view(one) for one in self._profiles]
+        return [views.browser_view(one) for one in self._profiles]
 
     def is_busy(self, carrier: Carrier) -> bool:
         """Whether a tool runs in this browser."""
@@ -216,7 +216,7 @@ class BrowserProvider:
         self._chooser.choose(found, tab)
 
     async def _list_tabs(self, run: Run) -> Result:
-        return tabs.tab_list_result(self.tab_views(), self.plugin_views())
+        return views.tab_list_result(self.tab_views(), self.plugin_views())
 
     def _missing_tool(self, tool: str) -> Exception:
         gone = self._tool_list.gone.get(tool)

@@ -10,7 +10,7 @@ from afoot.config.tables import expand_home
 from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import CallerError
-from afoot.providers.browser.cdp.carrier import CdpBrowser, make_cdp_browser
+from afoot.providers.browser.cdp.browser import CdpBrowser, make_cdp_browser
 from afoot.providers.browser.extension_files import ExtensionCopies
 from afoot.providers.browser.plugin import MANIFEST
 from afoot.providers.browser.plugins import Plugins

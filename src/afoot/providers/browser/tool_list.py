@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
 from afoot.errors import ToolError
-from afoot.providers.browser.contexts import OpenContext, Profiles
 from afoot.providers.browser.page_run import page_url
 from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.profiles import OpenContext, Profiles
 from afoot.providers.browser.tools import (
     PLUGIN_OWNER,
     TAB_ARGUMENT,

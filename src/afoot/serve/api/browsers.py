@@ -6,7 +6,7 @@ from afoot.config import state_folder
 from afoot.errors import UnknownName
 from afoot.providers.browser.extension_files import ExtensionCopies, link_url, shipped_manifest
 from afoot.providers.browser.provider import BrowserProvider
-from afoot.providers.browser.tabs import BrowserView, PluginView, TabView
+from afoot.providers.browser.views import BrowserView, PluginView, TabView
 from afoot.serve.api.request import ApiRequest
 
 CLOSE_KEY_ROTATED = 4403
