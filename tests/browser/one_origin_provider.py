@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from afoot.core.ports import RunnerStart, Tool, Work
 from afoot.providers.browser.provider import BrowserProvider
-from afoot.providers.browser.tools import name_stem, tool_name
+from afoot.providers.browser.tools.names import name_stem, tool_name
 from tests.providers.fake_run import decoded
 
 

@@ -27,7 +27,7 @@ from afoot.config.tables import (
 from afoot.core import facts
 from afoot.core.redaction import RedactionRules
 from afoot.providers.browser import page_run, views
-from afoot.providers.browser import tool_list as choice
+from afoot.providers.browser.tools import page_tool_list as choice
 from afoot.providers.functions.options import ToolOptions
 from afoot.serve.api.router import ROUTES
 from afoot.wire import browser_data, extension, jsonrpc, mcp_2026

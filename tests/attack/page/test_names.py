@@ -6,7 +6,7 @@ from msgspec import Raw, json
 from afoot.config.tables import Server
 from afoot.core.ports import Tool, Work
 from afoot.engine.catalog import Catalog, EffectiveSettings
-from afoot.providers.browser.tools import tool_name
+from afoot.providers.browser.tools.names import tool_name
 
 
 class Offer:

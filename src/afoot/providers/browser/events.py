@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from afoot.errors import RunnerDied
 from afoot.providers.browser.page_run import context_gone_error, link_lost_error, unknown_run_error
 from afoot.providers.browser.profiles import Carrier, OpenContext, Profile, Profiles, RunFrame
-from afoot.providers.browser.tools import is_plugin_context
+from afoot.providers.browser.tools.source import is_plugin_context
 from afoot.wire.browser_data import PageContext, PluginBundle, RunPosition
 from afoot.wire.extension import (
     FromBrowser,

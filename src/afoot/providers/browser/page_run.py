@@ -19,7 +19,7 @@ from afoot.core.ports import Report, Run
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.arguments import fits_schema
 from afoot.providers.browser.profiles import OpenContext, RunFrame
-from afoot.providers.browser.tools import ToolDraft
+from afoot.providers.browser.tools.draft import ToolDraft
 from afoot.providers.content import clean_line, clean_text, finite_number, text_content, without_surrogates
 from afoot.wire.browser_data import PageError, PageReport
 from afoot.wire.extension import (

@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from afoot.errors import RunnerDied
-from afoot.providers.browser.tools import ToolDraft
+from afoot.providers.browser.tools.draft import ToolDraft
 from afoot.wire.browser_data import PageContext, PageTool, Tab
 from afoot.wire.extension import (
     FromBrowser,

@@ -22,18 +22,15 @@ from afoot.providers.browser.events import BrowserEvents
 from afoot.providers.browser.page_run import PageRun, unsent_error
 from afoot.providers.browser.plugin import Plugin
 from afoot.providers.browser.profiles import Carrier, OpenContext, Profiles
-from afoot.providers.browser.tool_list import NO_TAB, ContextChooser, PageToolList
-from afoot.providers.browser.tools import (
+from afoot.providers.browser.tools.draft import ToolDraft, draft_tool
+from afoot.providers.browser.tools.names import ToolNames, read_names, write_names
+from afoot.providers.browser.tools.page_tool_list import NO_TAB, ContextChooser, PageToolList
+from afoot.providers.browser.tools.source import (
     BrowserSource,
-    ToolDraft,
-    ToolNames,
-    draft_tool,
     find_plugin,
     is_plugin_context,
     page_source,
     plugin_source,
-    read_names,
-    write_names,
 )
 from afoot.wire.browser_data import PageTool
 from afoot.wire.extension import COMING_BACK, FromBrowser, LinkHello, LinkWelcome, PluginSync, TabReload

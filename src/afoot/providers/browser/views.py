@@ -14,8 +14,8 @@ from afoot.core.facts import Limits, Result
 from afoot.core.ports import Tool
 from afoot.providers.browser.plugin import Plugin
 from afoot.providers.browser.profiles import OpenContext, Profile
-from afoot.providers.browser.tool_list import USER_SCRIPTS_HINT
-from afoot.providers.browser.tools import TOP_FRAME, is_plugin_context
+from afoot.providers.browser.tools.page_tool_list import USER_SCRIPTS_HINT
+from afoot.providers.browser.tools.source import TOP_FRAME, is_plugin_context
 from afoot.providers.content import clean_line, text_content
 from afoot.wire.browser_data import Tab
 

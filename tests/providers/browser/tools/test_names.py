@@ -10,7 +10,7 @@ from msgspec import Raw, json
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
 from afoot.engine.catalog import Catalog
-from afoot.providers.browser.tools import MAX_NAMES, ToolNames, name_stem, tool_name, with_hash
+from afoot.providers.browser.tools.names import MAX_NAMES, ToolNames, name_stem, tool_name, with_hash
 from tests.engine.fake_engine import Bench
 from tests.providers.browser.fake_browser import page_tool, plugin, room, scene
 

@@ -1,32 +1,21 @@
-"""`ToolDraft` is a tool of a page or plugin, checked and limited, before it has a name.
+"""`ToolDraft` is a tool of a page or plugin, checked and limited, before it has a name."""
 
-BrowserSource says where a tool is from: the origin of a page or the code of a plugin, never a claim of the
-page (B7). ToolNames gives each tool a name that no other source can take (B2), also after a restart.
-"""
-
-import logging
-import re
-from collections.abc import Container, Iterable, Mapping
 from hashlib import sha256
 from math import inf
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import msgspec
-from msgspec import DecodeError, Raw, Struct, json
+from msgspec import Raw, Struct
 
-from afoot.config import state_folder
 from afoot.config.tables import BROWSER_SERVER
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
-from afoot.errors import CallerError, ToolError
+from afoot.errors import ToolError
 from afoot.providers.arguments import check_arguments
-from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.tools.source import BrowserSource
 from afoot.providers.content import clean_line, clean_text, is_deeper
-from afoot.wire.browser_data import PageContext, PageTool
-
-log = logging.getLogger("afoot.browser")
+from afoot.wire.browser_data import PageTool
 
 TAB_ARGUMENT = "afoot_tab"  # the argument that names the tab
 NAME_LIMIT = 128
@@ -46,29 +35,6 @@ _TAB_SCHEMA = {
 }
 MAX_SCHEMA_PARTS = 10_000  # each part is counted as often as a $ref leads to it
 _DYNAMIC_REFS = ("$dynamicRef", "$recursiveRef")  # resolved only during a check, so their cost is unknown
-
-PAGE_SOURCE = "page"
-PLUGIN_OWNER = "plugin:"  # how the owners of the names of plugins begin
-TOP_FRAME = "0"
-OPAQUE_ORIGINS = ("", "null")  # such an origin equals no other, not even itself
-
-NAME_CHARS = 64  # the longest name that every host accepts
-HASH_CHARS = 8  # of these, for the hash that tells two tools apart
-MAX_NAMES = 4096  # names that are remembered; beyond that, the oldest unused ones are forgotten
-OWN_PREFIX = "afoot_"  # reserved for the gateway's own tools
-
-_ODD = re.compile(r"[^A-Za-z0-9_-]+")
-
-
-class BrowserSource(Struct, frozen=True):
-    """The source of tools, as approvals, names, settings and people need it."""
-
-    id: str  # page:ORIGIN, page:ORIGIN in TOP, plugin:NAME@HASH
-    owner: str  # owner of their names: the same for all versions of a plugin
-    name_stem: str  # the beginning of their names
-    address: str  # their name in settings: ORIGIN, plugin:NAME
-    description: str
-    usual: str = "ask"  # off in a frame whose origin is not the tab's (A1)
 
 
 class ToolDraft(Struct, frozen=True):
@@ -237,128 +203,3 @@ def _resolve_ref(schema: dict[str, Any], to: str) -> object:
         name = unquote(step).replace("~1", "/").replace("~0", "~")
         part = part[int(name) if isinstance(part, list) else name]
     return part
-
-
-def page_source(context: PageContext) -> BrowserSource:
-    """The source of a page's own tools: its origin, and for a framed page also the origin of the tab."""
-    origin = context.origin
-    if (
-        origin not in OPAQUE_ORIGINS
-        and (context.top or (origin if context.frame == TOP_FRAME else "")) == origin
-    ):
-        return BrowserSource(
-            f"page:{origin}", f"page:{origin}", name_stem(origin), origin, f"the page {origin}"
-        )
-    shown, above = origin or "null", context.top or "another page"
-    known = f"page:{shown} in {above}"
-    return BrowserSource(known, known, name_stem(origin), shown, f"a frame of {shown} in {above}", "off")
-
-
-def plugin_source(plugin: Plugin) -> BrowserSource:
-    """The source of a plugin's tools."""
-    name = f"{PLUGIN_OWNER}{plugin.name}"
-    description = f"the plugin {plugin.name}, which runs in {' and '.join(plugin.matches[:3])}"
-    return BrowserSource(plugin.source, name, plugin.name, name, description)
-
-
-def is_plugin_context(context: PageContext) -> bool:
-    """Whether this page context belongs to a plugin."""
-    return context.source != PAGE_SOURCE
-
-
-def find_plugin(context: PageContext, plugins: Iterable[Plugin]) -> Plugin | None:
-    """The plugin of this page context; None if it runs older code."""
-    return next((one for one in plugins if one.source == context.source), None)
-
-
-class ToolNames:
-    """The names of tools and their owners. The first owner of a name keeps it, also over restarts.
-
-    Only a plugin takes a name from a page that was there before: a person has installed the plugin (B2).
-    """
-
-    def __init__(self, owners: Mapping[str, str] | None = None) -> None:
-        self.owners = dict(owners or {})  # by name
-        self.has_changed = False
-
-    def assign(self, wanted: str, owner: str, variant: str, used: Container[str]) -> str:
-        """Give a tool the wanted name, or that name with a hash if it is another owner's.
-
-        `variant` tells tools apart that have one name in one source; `used` are the names in use now.
-        """
-        if self._is_free(wanted, owner, used):
-            return self._claim(wanted, owner)
-        name, number = with_hash(wanted, owner), 1
-        while not self._is_free(name, owner, used):
-            name, number = with_hash(wanted, f"{owner} {variant} {number}"), number + 1
-        return self._claim(name, owner)
-
-    def forget_oldest(self, used: Container[str]) -> None:
-        """Forget the oldest unused names, if there are over MAX_NAMES."""
-        for name in [name for name in self.owners if name not in used][
-            : max(0, len(self.owners) - MAX_NAMES)
-        ]:
-            del self.owners[name]
-            self.has_changed = True
-
-    def is_kept(self, name: str, wanted: str, owner: str) -> bool:
-        """Whether a tool keeps its name: no plugin has taken it, and no page has the one that it wants."""
-        return self.owners.get(name, owner) == owner and not self._is_displaced(wanted, owner)
-
-    def _is_free(self, name: str, owner: str, used: Container[str]) -> bool:
-        is_own = self.owners.get(name, owner) == owner
-        return name not in used and (is_own or self._is_displaced(name, owner))
-
-    def _is_displaced(self, name: str, owner: str) -> bool:
-        """Whether a page has this name, which a plugin would have."""
-        holder = self.owners.get(name, owner)
-        return owner.startswith(PLUGIN_OWNER) and not holder.startswith(PLUGIN_OWNER)
-
-    def _claim(self, name: str, owner: str) -> str:
-        if self.owners.get(name) != owner:
-            self.owners[name] = owner
-            self.has_changed = True
-        return name
-
-
-def name_stem(origin: str) -> str:
-    """The beginning of the names of an origin's tools: its host, and its port if that is not the default."""
-    parts = urlsplit(origin)
-    return parts.netloc.rpartition("@")[2] or "page"
-
-
-def tool_name(name_stem: str, tool: str) -> str:
-    """The name of a tool, in characters that every host accepts; a name that is cut gets a hash."""
-    name = f"{_reduce(name_stem) or 'page'}_{_reduce(tool) or 'tool'}"
-    name = f"page_{name}" if name.startswith(OWN_PREFIX) else name
-    return name if len(name) <= NAME_CHARS else with_hash(name, f"{name_stem} {tool}")
-
-
-def with_hash(name: str, what: str) -> str:
-    """The name with a short hash of `what`, which is the same after a restart."""
-    digest = sha256(what.encode(errors="replace")).hexdigest()[:HASH_CHARS]
-    return f"{name[: NAME_CHARS - HASH_CHARS - 1]}_{digest}"
-
-
-def _reduce(text: str) -> str:
-    return _ODD.sub("_", text).strip("_")
-
-
-def read_names(file: Path | None) -> dict[str, str]:
-    """Read names and their owners; empty if there is no file, or it cannot be read."""
-    if file is None:
-        return {}
-    try:
-        return json.decode(file.read_bytes(), type=dict[str, str])
-    except (OSError, DecodeError, UnicodeDecodeError):
-        return {}
-
-
-def write_names(file: Path | None, owners: dict[str, str]) -> None:
-    """Write names and their owners. No call depends on them, so a full disk is only logged."""
-    if file is None:
-        return
-    try:
-        state_folder.write_private(file, json.encode(owners))
-    except CallerError as error:
-        log.warning("the names of pages' tools are not kept: %s", error)

@@ -16,14 +16,8 @@ from afoot.errors import ToolError
 from afoot.providers.browser.page_run import page_url
 from afoot.providers.browser.plugin import Plugin
 from afoot.providers.browser.profiles import OpenContext, Profiles
-from afoot.providers.browser.tools import (
-    PLUGIN_OWNER,
-    TAB_ARGUMENT,
-    ToolDraft,
-    ToolNames,
-    tool_name,
-    with_hash,
-)
+from afoot.providers.browser.tools.draft import TAB_ARGUMENT, ToolDraft
+from afoot.providers.browser.tools.names import PLUGIN_OWNER, ToolNames, tool_name, with_hash
 from afoot.providers.content import clean_line
 
 MAX_TABS_SHOWN = 10  # in one error

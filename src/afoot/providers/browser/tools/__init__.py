@@ -1,0 +1,1 @@
+"""The tools of pages and plugins: their sources, checked definitions, names, and the list of all."""
