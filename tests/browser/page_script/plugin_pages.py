@@ -12,7 +12,7 @@ import pytest
 from msgspec import Raw
 
 from afoot.providers.browser.cdp.browser import CdpBrowser
-from afoot.providers.browser.plugin import load_plugin
+from afoot.providers.browser.plugins.plugin import load_plugin
 from afoot.wire import extension
 from afoot.wire.browser_data import PageContext, PluginBundle
 from tests.browser.cdp.cdp_listener import Ear, opened

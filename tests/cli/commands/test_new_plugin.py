@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from afoot.providers.browser.plugin import load_plugin
+from afoot.providers.browser.plugins.plugin import load_plugin
 from tests.cli.conftest import program
 
 NODE = Path(__file__).parents[3] / ".venv" / "bin" / "node"

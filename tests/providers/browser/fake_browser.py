@@ -15,7 +15,7 @@ from afoot.engine.catalog import Catalog, EffectiveSettings
 from afoot.engine.engine import Engine, Submission
 from afoot.engine.followers import Wakeup
 from afoot.engine.live_call import LiveCall
-from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.plugins.plugin import Plugin
 from afoot.providers.browser.provider import BrowserProvider
 from afoot.store.memory import MemoryJournal
 from afoot.wire.browser_data import PageContext, PageReport, PageTool, RunPosition, Tab

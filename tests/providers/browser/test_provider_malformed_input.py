@@ -12,7 +12,7 @@ from afoot.config.tables import ToolSettings
 from afoot.engine.catalog import EffectiveSettings
 from afoot.errors import CallerError
 from afoot.providers.browser import extension_files
-from afoot.providers.browser.plugins import Plugins
+from afoot.providers.browser.plugins.plugin_folders import Plugins
 from afoot.wire.browser_data import PageReport, PageTool
 from afoot.wire.extension import LinkHello, RunProgress, RunResult, read_frame
 from tests.providers.browser.fake_browser import message, page_tool, plugin, scene, text

@@ -109,7 +109,7 @@ def sdk(folder: Path = Path(), /, *, json: JsonOption = False) -> int:
 def sdk_text() -> str:
     """The SDK as a script that makes its names global, as in a plugin's files."""
     from afoot import __version__
-    from afoot.providers.browser.plugin import sdk_exports, sdk_source
+    from afoot.providers.browser.plugins.plugin import sdk_exports, sdk_source
 
     first = f"// The SDK of afoot {__version__} for unit tests of plugins: `afoot new sdk` writes it anew."
     return f'{first}\n"use strict";\n{sdk_source()}\nObject.assign(globalThis, {sdk_exports()});\n'
@@ -119,7 +119,7 @@ def _check_manifest(manifest: dict[str, object]) -> None:
     """Check the name and the pattern before anything is written; raises CliError."""
     from msgspec import convert
 
-    from afoot.providers.browser.plugin import PluginManifest, faults
+    from afoot.providers.browser.plugins.plugin import PluginManifest, faults
 
     for key, what in faults(convert(manifest, PluginManifest)):
         raise CliError(USAGE, f"{'--url' if key.startswith('matches') else key}: {what}")

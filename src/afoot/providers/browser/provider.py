@@ -20,7 +20,7 @@ from afoot.providers.arguments import check_arguments
 from afoot.providers.browser import views
 from afoot.providers.browser.events import BrowserEvents
 from afoot.providers.browser.page_run import PageRun, unsent_error
-from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.plugins.plugin import Plugin
 from afoot.providers.browser.profiles import Carrier, OpenContext, Profiles
 from afoot.providers.browser.tools.draft import ToolDraft, draft_tool
 from afoot.providers.browser.tools.names import ToolNames, read_names, write_names

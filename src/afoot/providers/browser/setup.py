@@ -12,8 +12,8 @@ from afoot.engine.catalog import Catalog
 from afoot.errors import CallerError
 from afoot.providers.browser.cdp.browser import CdpBrowser, make_cdp_browser
 from afoot.providers.browser.extension_files import ExtensionCopies
-from afoot.providers.browser.plugin import MANIFEST
-from afoot.providers.browser.plugins import Plugins
+from afoot.providers.browser.plugins.plugin import MANIFEST
+from afoot.providers.browser.plugins.plugin_folders import Plugins
 from afoot.providers.browser.provider import BrowserProvider
 
 

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from afoot.config.tables import BROWSER_SERVER
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Tool
-from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.plugins.plugin import Plugin
 from afoot.providers.browser.profiles import OpenContext, Profile
 from afoot.providers.browser.tools.page_tool_list import USER_SCRIPTS_HINT
 from afoot.providers.browser.tools.source import TOP_FRAME, is_plugin_context

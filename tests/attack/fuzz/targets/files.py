@@ -19,8 +19,8 @@ from afoot.errors import CallerError
 from afoot.hosts.document import HostDocument
 from afoot.hosts.files import FileError
 from afoot.hosts.known_hosts import HOSTS, Host
-from afoot.providers.browser.match_patterns import covers_url
-from afoot.providers.browser.plugin import load_plugin
+from afoot.providers.browser.plugins.match_patterns import covers_url
+from afoot.providers.browser.plugins.plugin import load_plugin
 from tests.attack.fuzz.target import Target, from_deeper
 
 ENTRY: dict[str, object] = {"command": "afoot", "args": ["connect"], "env": {"A": 'b"\\ \x7f'}}

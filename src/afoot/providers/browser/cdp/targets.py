@@ -18,7 +18,7 @@ from afoot.providers.browser.cdp.contexts import CdpContexts, InjectedContext, O
 from afoot.providers.browser.cdp.events import NAVIGATION_REASONS
 from afoot.providers.browser.cdp.injection import WEB_SCHEMES, BindingListener, Injector
 from afoot.providers.browser.cdp.session import CdpSession
-from afoot.providers.browser.match_patterns import covers_url
+from afoot.providers.browser.plugins.match_patterns import covers_url
 from afoot.wire.browser_data import PluginBundle, Tab
 from afoot.wire.extension import TabList
 

@@ -14,7 +14,7 @@ from afoot.core.facts import Limits
 from afoot.core.ports import Tool
 from afoot.errors import ToolError
 from afoot.providers.browser.page_run import page_url
-from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.plugins.plugin import Plugin
 from afoot.providers.browser.profiles import OpenContext, Profiles
 from afoot.providers.browser.tools.draft import TAB_ARGUMENT, ToolDraft
 from afoot.providers.browser.tools.names import PLUGIN_OWNER, ToolNames, tool_name, with_hash

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from afoot.providers.browser.plugin import Plugin
+from afoot.providers.browser.plugins.plugin import Plugin
 from afoot.providers.browser.tools.names import PLUGIN_OWNER, name_stem
 from afoot.wire.browser_data import PageContext
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from afoot.errors import CallerError, ToolError
-from afoot.providers.browser.plugin import EXTENSION, ManifestTool, PluginManifest, load_plugin
-from afoot.providers.browser.plugins import Plugins
+from afoot.providers.browser.plugins.plugin import EXTENSION, ManifestTool, PluginManifest, load_plugin
+from afoot.providers.browser.plugins.plugin_folders import Plugins
 from afoot.wire.browser_data import PageTool
 from tests.docs.page import sections
 

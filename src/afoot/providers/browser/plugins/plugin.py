@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from afoot.config import state_folder
 from afoot.core.facts import NOTHING
 from afoot.errors import CallerError
-from afoot.providers.browser.match_patterns import parse_narrow_pattern, parse_pattern
+from afoot.providers.browser.plugins.match_patterns import parse_narrow_pattern, parse_pattern
 from afoot.wire.browser_data import PageTool, PluginBundle
 
 MANIFEST = "plugin.json"
@@ -24,7 +24,7 @@ TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 JS_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 MODULE_SYNTAX = re.compile(r"^(import|export)\b\s*[\w*{\"']", re.MULTILINE)  # not `import(…)` or a key
 RESERVED_NAMES = ("afoot",)  # names of the gateway's own tools begin with it
-EXTENSION = Path(__file__).parent.parent.parent / "extension"
+EXTENSION = Path(__file__).parents[3] / "extension"
 CONTENT_FILES = "content/files.json"  # lists the scripts of a page context
 # Lists the files of the SDK in order, the files that only a page context needs, and the names for plugins.
 SDK_FILES = "sdk/files.json"

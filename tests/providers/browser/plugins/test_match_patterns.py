@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from afoot.providers.browser.match_patterns import (
+from afoot.providers.browser.plugins.match_patterns import (
     covers_url,
     matches_url,
     parse_narrow_pattern,

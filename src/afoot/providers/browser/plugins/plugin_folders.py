@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from afoot.config.state_folder import StoredList
 from afoot.errors import AfootError
-from afoot.providers.browser.plugin import MANIFEST, Plugin, load_plugin
+from afoot.providers.browser.plugins.plugin import MANIFEST, Plugin, load_plugin
 from afoot.wire.browser_data import PageTool
-
-__all__ = ["Plugin", "Plugins", "load_plugin"]
 
 TOOLS_FILE = "plugins.json"
 
