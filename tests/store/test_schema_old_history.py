@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from afoot.cli.terminal.live_state import LiveChanges
+from afoot.cli.terminal.live.live_state import LiveChanges
 from afoot.core.call import Call, State, evolve, fold, lacking, replay
 from afoot.core.facts import Admitted, Entry, Fact, Interrupted, Opened, Started
 from afoot.core.ports import Run

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import program
-from tests.cli.terminal.dashboard_screen import tag
+from tests.cli.terminal.live.dashboard_screen import tag
 from tests.e2e.gateway import STOP_S, Gateway, until
 from tests.serve.api_client import Api
 

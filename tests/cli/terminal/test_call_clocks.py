@@ -7,7 +7,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from afoot.cli.terminal.call_clocks import ClockReading, GatewayClock, is_silence_last, read_clocks
-from afoot.cli.terminal.live_state import (
+from afoot.cli.terminal.live.live_state import (
     LiveChanges,
     LiveSnapshot,
     LiveState,

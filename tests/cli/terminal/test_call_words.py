@@ -7,7 +7,7 @@ from msgspec import Struct, json
 
 from afoot.cli.terminal.call_clocks import read_clocks
 from afoot.cli.terminal.call_words import STATES, last_words, state_of, tags, time_left, warning
-from afoot.cli.terminal.live_state import CallNode
+from afoot.cli.terminal.live.live_state import CallNode
 from afoot.core.call import Call, State, fold
 from afoot.core.facts import (
     Admitted,
@@ -22,7 +22,7 @@ from afoot.core.facts import (
     Started,
 )
 from afoot.observe.eta import Eta
-from tests.cli.terminal.test_live_state import opened
+from tests.cli.terminal.live.test_live_state import opened
 
 
 class News(Struct):

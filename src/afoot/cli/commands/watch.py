@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from afoot.cli.client import LOST, CliError, GatewayClient, connect, path_segment, read_events
 from afoot.cli.commands.history import AtOption, JsonOption, to_json_line
 from afoot.cli.terminal.ansi import FullScreen, is_terminal
-from afoot.cli.terminal.event_lines import EventLines
-from afoot.cli.terminal.event_thread import EventThread
+from afoot.cli.terminal.live.event_lines import EventLines
+from afoot.cli.terminal.live.event_thread import EventThread
 from afoot.wire.framing import ServerSentEvent
 
 if TYPE_CHECKING:
-    from afoot.cli.terminal.dashboard import FeedItem
+    from afoot.cli.terminal.live.dashboard import FeedItem
 
 RETRY_S = 5.0  # how long a broken stream is opened again
 ENDED_PATH = "/api/calls?state=finished&limit=200"
@@ -60,7 +60,7 @@ def _watch_all(client: GatewayClient, at: str) -> None:
             lines.show(event)
         return
     from afoot.cli.terminal.ansi import Keyboard
-    from afoot.cli.terminal.dashboard import Dashboard, open_dashboard
+    from afoot.cli.terminal.live.dashboard import Dashboard, open_dashboard
 
     def make(stack: ExitStack) -> Dashboard:
         events = stack.enter_context(EventThread(lambda: _events_forever(at)))
@@ -73,7 +73,7 @@ def _watch_all(client: GatewayClient, at: str) -> None:
 
 def _events_forever(at: str) -> "Iterator[FeedItem]":
     """All events, without end: if the gateway goes away, wait until one answers again, at any address."""
-    from afoot.cli.terminal.dashboard import GatewayReachability
+    from afoot.cli.terminal.live.dashboard import GatewayReachability
 
     last = ""
     while True:
@@ -97,7 +97,7 @@ def _just_ended(client: GatewayClient) -> "Iterator[FeedItem]":
     """The calls that ended last: the stream begins with those that are live."""
     from msgspec.json import decode
 
-    from afoot.cli.terminal.live_state import EndedCalls
+    from afoot.cli.terminal.live.live_state import EndedCalls
 
     with suppress(CliError):  # the history may be away, and the stream goes on without it
         yield decode(client.fetch(ENDED_PATH), type=EndedCalls)

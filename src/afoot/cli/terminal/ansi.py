@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from afoot.cli.terminal.call_words import ASCII_SHAPES
-from afoot.cli.terminal.rows import StyledLine
+from afoot.cli.terminal.live.call_rows import StyledLine
 from afoot.cli.terminal.text import to_ascii
 
 STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "warn": "33", "live": "36"}

@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from afoot.cli.client import LOST, USAGE, CliError, GatewayClient, path_segment, read_events
-from afoot.cli.terminal.event_thread import StreamItem
-from afoot.cli.terminal.live_state import LiveSnapshot
+from afoot.cli.terminal.live.event_thread import StreamItem
+from afoot.cli.terminal.live.live_state import LiveSnapshot
 from afoot.core.facts import Entry, Fact, Finished, Reading
 from afoot.errors import AfootError, AlreadyAnswered, CallerError, IllegalFact, ToolError, UnknownName
 from afoot.serve.api.views import ReadingEvent

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from afoot.cli.terminal.call_words import STATES, state_of, waiting_text
-from afoot.cli.terminal.live_state import CallNode
+from afoot.cli.terminal.live.live_state import CallNode
 from afoot.cli.terminal.text import (
     clean,
     describe_fact,

@@ -16,9 +16,9 @@ from afoot.cli.terminal.ansi import LiveRegion, is_terminal, terminal_width, to_
 from afoot.cli.terminal.call_clocks import GatewayClock
 from afoot.cli.terminal.call_log import outcome_lines
 from afoot.cli.terminal.call_words import STATES, state_of_outcome
-from afoot.cli.terminal.live_state import CallNode, LiveSnapshot, LiveState
-from afoot.cli.terminal.rows import StyledLine, choose_columns, single_call_line
-from afoot.cli.terminal.table import tree_rows
+from afoot.cli.terminal.live.call_rows import StyledLine, choose_columns, single_call_line
+from afoot.cli.terminal.live.call_table import tree_rows
+from afoot.cli.terminal.live.live_state import CallNode, LiveSnapshot, LiveState
 from afoot.cli.terminal.text import (
     clean,
     compact_json,

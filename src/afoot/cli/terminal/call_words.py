@@ -6,7 +6,7 @@ Words and rules are those of the console (`web/lib/state.js`, `web/components/li
 from msgspec import Struct
 
 from afoot.cli.terminal.call_clocks import ClockReading, has_own_question, is_silence_last
-from afoot.cli.terminal.live_state import CallNode
+from afoot.cli.terminal.live.live_state import CallNode
 from afoot.cli.terminal.text import clean, failure_text, format_estimate, format_left
 from afoot.core.call import Call, State
 from afoot.core.facts import Question

@@ -11,8 +11,15 @@ from msgspec import Struct
 
 from afoot.cli.terminal.call_clocks import has_own_question, time_on_clock
 from afoot.cli.terminal.call_words import COUNTED_STATES, STATES, state_of
-from afoot.cli.terminal.live_state import CallNode, LiveState, shown_children
-from afoot.cli.terminal.rows import Columns, StyledLine, call_rows, choose_columns, cut_line, header_line
+from afoot.cli.terminal.live.call_rows import (
+    Columns,
+    StyledLine,
+    call_rows,
+    choose_columns,
+    cut_line,
+    header_line,
+)
+from afoot.cli.terminal.live.live_state import CallNode, LiveState, shown_children
 from afoot.cli.terminal.text import clean, display_width, format_span, truncate
 from afoot.core.call import State
 

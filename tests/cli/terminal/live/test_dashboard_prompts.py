@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.pseudo_terminal import terminal
-from tests.cli.terminal.dashboard_screen import cancel, choose, decide, fresh, key_of, row, tag
+from tests.cli.terminal.live.dashboard_screen import cancel, choose, decide, fresh, key_of, row, tag
 from tests.e2e.gateway import Gateway
 from tests.serve.api_client import Api
 

@@ -27,11 +27,11 @@ from afoot.cli.terminal import text
 from afoot.cli.terminal.ansi import FRAME_S, FullScreen, Keyboard, LineEditor
 from afoot.cli.terminal.call_clocks import GatewayClock
 from afoot.cli.terminal.call_words import STATES
-from afoot.cli.terminal.event_thread import IGNORE_KEYS_S, EventThread, StopAsking
-from afoot.cli.terminal.live_state import EndedCalls, LiveChanges, LiveSnapshot, LiveState
+from afoot.cli.terminal.live.call_rows import PULSE_HZ, StyledLine
+from afoot.cli.terminal.live.call_table import call_table, title_line
+from afoot.cli.terminal.live.event_thread import IGNORE_KEYS_S, EventThread, StopAsking
+from afoot.cli.terminal.live.live_state import EndedCalls, LiveChanges, LiveSnapshot, LiveState
 from afoot.cli.terminal.questions.prompts import QuestionDialog, case_of_question, question_of_json
-from afoot.cli.terminal.rows import PULSE_HZ, StyledLine
-from afoot.cli.terminal.table import call_table, title_line
 from afoot.cli.terminal.text import clean, display_width, truncate, wrap
 from afoot.wire.framing import ServerSentEvent
 

@@ -10,7 +10,7 @@ import pytest
 
 from afoot.cli.terminal.text import display_width
 from tests.cli.pseudo_terminal import terminal
-from tests.cli.terminal.dashboard_screen import cancel, choose, decide, fresh, row, tag
+from tests.cli.terminal.live.dashboard_screen import cancel, choose, decide, fresh, row, tag
 from tests.e2e.gateway import Gateway, until
 from tests.serve.api_client import Api
 

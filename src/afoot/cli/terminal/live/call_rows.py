@@ -19,7 +19,7 @@ from afoot.cli.terminal.call_words import (
     waiting_text,
     warning,
 )
-from afoot.cli.terminal.live_state import CallNode
+from afoot.cli.terminal.live.live_state import CallNode
 from afoot.cli.terminal.text import (
     clean,
     display_width,

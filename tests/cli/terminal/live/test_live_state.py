@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from afoot.cli.terminal.live_state import (
+from afoot.cli.terminal.live.live_state import (
     ENDED_SHOWN_S,
     MAX_ENDED,
     MAX_ENDED_CHILDREN,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, Self, TypeVar
 
 from afoot.cli.client import LOST, CliError
-from afoot.cli.terminal.live_state import LiveSnapshot
+from afoot.cli.terminal.live.live_state import LiveSnapshot
 from afoot.core.facts import Entry
 from afoot.serve.api.views import ReadingEvent
 

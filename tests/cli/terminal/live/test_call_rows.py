@@ -5,20 +5,20 @@ import time
 import msgspec
 import pytest
 
-from afoot.cli.terminal.live_state import CallNode
-from afoot.cli.terminal.rows import (
+from afoot.cli.terminal.live.call_rows import (
     StyledLine,
     call_rows,
     choose_columns,
     header_line,
     single_call_line,
 )
+from afoot.cli.terminal.live.live_state import CallNode
 from afoot.cli.terminal.text import display_width
 from afoot.core.call import Call, State
 from afoot.core.facts import Asked, Fact, Finished, Hindered, Limits, Opened, Question, Reading, Started
 from afoot.observe.eta import Eta
+from tests.cli.terminal.live.test_live_state import opened
 from tests.cli.terminal.test_call_words import node_after
-from tests.cli.terminal.test_live_state import opened
 
 NASTY = "a\x1b[2Jb\u202ec\u200bd\re\nf"
 

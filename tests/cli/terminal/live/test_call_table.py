@@ -2,12 +2,12 @@
 
 import pytest
 
-from afoot.cli.terminal.live_state import CallNode, LiveChanges, LiveState, ReadingUpdate
-from afoot.cli.terminal.table import IDLE, call_table, title_line
+from afoot.cli.terminal.live.call_table import IDLE, call_table, title_line
+from afoot.cli.terminal.live.live_state import CallNode, LiveChanges, LiveState, ReadingUpdate
 from afoot.cli.terminal.text import display_width
 from afoot.core.facts import Answer, Answered, Asked, Fact, Failure, Finished, Question, Reading, Started
-from tests.cli.terminal.test_live_state import family, opened, told
-from tests.cli.terminal.test_rows import NASTY, text, texts
+from tests.cli.terminal.live.test_call_rows import NASTY, text, texts
+from tests.cli.terminal.live.test_live_state import family, opened, told
 
 
 def table(
@@ -221,7 +221,7 @@ def test_a_redraw_draws_no_more_of_ten_thousand_calls_than_what_fits() -> None:
         return name
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("afoot.cli.terminal.rows.short_id", counted)
+        patch.setattr("afoot.cli.terminal.live.call_rows.short_id", counted)
         call_table(scene, 80, 24, is_unfolded=True)
         assert made <= 26
         call_table(scene, 80, 24)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from afoot.cli.terminal.event_thread import EventThread
+from afoot.cli.terminal.live.event_thread import EventThread
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_what_was_typed_for_another_question_approves_nothing(
     keyboard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A6: a key that was meant for the call before decides nothing of the next."""
-    monkeypatch.setattr("afoot.cli.terminal.event_thread.IGNORE_KEYS_S", 0.05)
+    monkeypatch.setattr("afoot.cli.terminal.live.event_thread.IGNORE_KEYS_S", 0.05)
     with EventThread(lambda: iter(["something"])) as pump:
         os.write(keyboard, b"first\nr\nr\n")
         assert pump.read_line(lambda: True, lambda _: None) == "first"
