@@ -17,12 +17,13 @@ from afoot.cli.client import CANCELLED, EXIT_BY_OUTCOME, INTERRUPTED, LOST, USAG
 from afoot.cli.terminal.call_backend import CallBackend, GatewayBackend, InProcessBackend, NewCall
 from afoot.cli.terminal.call_log import trace_lines
 from afoot.cli.terminal.call_output import CallOutput, choose_output, closing_output
+from afoot.cli.terminal.fact_text import reading_text
 from afoot.cli.terminal.live.call_rows import PULSE_HZ
 from afoot.cli.terminal.live.event_thread import EventThread, StopAsking, StreamItem
 from afoot.cli.terminal.live.live_state import ANSWERABLE_KINDS, LiveSnapshot
 from afoot.cli.terminal.questions.forms import parse_pairs
 from afoot.cli.terminal.questions.prompts import QuestionDialog, answer_options, case_of_call
-from afoot.cli.terminal.text import format_span, reading_text, short_id, short_question_id
+from afoot.cli.terminal.text import format_span, short_id, short_question_id
 from afoot.core.call import Call, note, replay
 from afoot.core.facts import Asked, Entry, Finished, Opened, Question
 from afoot.serve.api.views import ReadingEvent

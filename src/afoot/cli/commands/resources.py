@@ -15,7 +15,8 @@ from afoot.cli.commands.call import TerminalFollower
 from afoot.cli.commands.history import AtOption, JsonOption, output_width, to_json_line
 from afoot.cli.terminal.call_backend import GatewayBackend
 from afoot.cli.terminal.call_output import choose_output, closing_output
-from afoot.cli.terminal.text import clean, content_text, truncate
+from afoot.cli.terminal.fact_text import content_text
+from afoot.cli.terminal.text import clean, truncate
 
 LOOKUP_S = 600.0  # a server may have to be started, and may take its time
 

@@ -9,15 +9,13 @@ from typing import Any
 from msgspec import Struct
 
 from afoot.cli.terminal.call_words import STATES, state_of, waiting_text
+from afoot.cli.terminal.fact_text import describe_fact, failure_text, reading_text
 from afoot.cli.terminal.live.live_state import CallNode
 from afoot.cli.terminal.text import (
     clean,
-    describe_fact,
-    failure_text,
     format_progress,
     format_span,
     format_time,
-    reading_text,
     short_id,
     short_question_id,
 )

@@ -16,20 +16,11 @@ from afoot.cli.terminal.ansi import LiveRegion, is_terminal, terminal_width, to_
 from afoot.cli.terminal.call_clocks import GatewayClock
 from afoot.cli.terminal.call_log import outcome_lines
 from afoot.cli.terminal.call_words import STATES, state_of_outcome
+from afoot.cli.terminal.fact_text import compact_json, describe_fact, reading_text, result_texts
 from afoot.cli.terminal.live.call_rows import StyledLine, choose_columns, single_call_line
 from afoot.cli.terminal.live.call_table import tree_rows
 from afoot.cli.terminal.live.live_state import CallNode, LiveSnapshot, LiveState
-from afoot.cli.terminal.text import (
-    clean,
-    compact_json,
-    describe_fact,
-    escape_json,
-    reading_text,
-    result_texts,
-    short_id,
-    short_question_id,
-    truncate,
-)
+from afoot.cli.terminal.text import clean, escape_json, short_id, short_question_id, truncate
 from afoot.core.call import Call
 from afoot.core.facts import (
     Admitted,

@@ -6,8 +6,9 @@ Words and rules are those of the console (`web/lib/state.js`, `web/components/li
 from msgspec import Struct
 
 from afoot.cli.terminal.call_clocks import ClockReading, has_own_question, is_silence_last
+from afoot.cli.terminal.fact_text import failure_text
 from afoot.cli.terminal.live.live_state import CallNode
-from afoot.cli.terminal.text import clean, failure_text, format_estimate, format_left
+from afoot.cli.terminal.text import clean, format_estimate, format_left
 from afoot.core.call import Call, State
 from afoot.core.facts import Question
 

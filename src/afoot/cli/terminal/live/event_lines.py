@@ -5,6 +5,7 @@ import time
 import msgspec
 
 from afoot.cli.commands.history import output_width
+from afoot.cli.terminal import fact_text
 from afoot.cli.terminal import text as terminal
 from afoot.cli.terminal.live.live_state import LiveChanges, LiveSnapshot, ReadingUpdate, SnapshotCall
 from afoot.core.facts import Entry, Finished, Opened, Released
@@ -57,14 +58,14 @@ class EventLines:
             self._names.pop(entry.call, None)
             self._next.pop(entry.call, None)
             return
-        word, rest = terminal.describe_fact(entry.fact)
+        word, rest = fact_text.describe_fact(entry.fact)
         self._print(entry.fact.at, entry.call, f"{word:<9} {rest}")
 
     def _show_reading(self, seen: ReadingUpdate) -> None:
         now = time.monotonic()
         if seen.reading is not None and now >= self._next.get(seen.call, 0.0):
             self._next[seen.call] = now + READING_PERIOD_S
-            self._print(seen.reading.at, seen.call, f"{'reading':<9} {terminal.reading_text(seen.reading)}")
+            self._print(seen.reading.at, seen.call, f"{'reading':<9} {fact_text.reading_text(seen.reading)}")
 
     def _print(self, at: float, call: str, text: str) -> None:
         tool = terminal.short_tool_name(self._names.get(call, "?"))
