@@ -59,7 +59,7 @@ def _watch_all(client: GatewayClient, at: str) -> None:
         for event in _events_in_thread(client):
             lines.show(event)
         return
-    from afoot.cli.terminal.ansi import Keyboard
+    from afoot.cli.terminal.keyboard import Keyboard
     from afoot.cli.terminal.live.dashboard import Dashboard, open_dashboard
 
     def make(stack: ExitStack) -> Dashboard:

@@ -1,16 +1,11 @@
-"""`FullScreen` and `LiveRegion` draw styled lines with ANSI sequences; `Keyboard` reads single keys.
+"""`FullScreen` and `LiveRegion` draw styled lines with ANSI sequences.
 
 `FullScreen` takes the whole screen, `LiveRegion` redraws a few lines at the end of the output. Both leave
 the terminal as it was.
 """
 
-import codecs
 import os
-import re
-import sys
-import termios
 import time
-import tty
 from collections.abc import Mapping, Sequence
 from typing import IO
 
@@ -21,17 +16,9 @@ from afoot.cli.terminal.text import to_ascii
 STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "warn": "33", "live": "36"}
 _COLOURS = {"bad", "good", "warn", "live"}
 FRAME_S = 0.1  # the least time between two drawings
-MAX_LINE_CHARS = 10_000  # of a line that is typed
-# While `?7` (wrap) is off, the terminal cuts long lines itself, however width it draws a character.
+# While `?7` (wrap) is off, the terminal cuts long lines itself, however wide it draws a character.
 _ENTER_FULL_SCREEN = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J\x1b[H"
 _LEAVE_FULL_SCREEN = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|\x1b|)", re.DOTALL)
-_KEY_NAMES = {
-    "\x1b": "escape", "\x1b\x1b": "escape", "\r": "enter", "\n": "enter", "\x7f": "back", "\x08": "back",
-    "\x04": "ctrl-d", "\x15": "ctrl-u", "\x17": "ctrl-w", "\x0c": "ctrl-l",
-    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down",
-    "\x1b[5~": "page up", "\x1b[6~": "page down",
-}  # fmt: skip
 
 
 def is_terminal(stream: IO[str]) -> bool:
@@ -97,7 +84,7 @@ class FullScreen:
         for number in range(max(len(new), len(self._lines))):
             text = new[number] if number < len(new) else ""
             if number >= len(self._lines) or text != self._lines[number]:
-                # Erase first: after a line as width as the screen, erasing would take its last character.
+                # Erase first: after a line as wide as the screen, erasing would take its last character.
                 parts.append(f"\x1b[{number + 1};1H\x1b[K{text}")
         self._lines = new
         if parts or cursor != self._cursor:
@@ -147,63 +134,6 @@ class LiveRegion:
             return ""
         up = len(self._lines) - 1
         return "\r" + (f"\x1b[{up}A" if up else "") + "\x1b[J"
-
-
-class Keyboard:
-    """Keys as they are pressed, without echo; `with` restores the terminal's mode at its end."""
-
-    def __init__(self) -> None:
-        self.fd = sys.stdin.fileno()
-        self._before = termios.tcgetattr(self.fd)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def __enter__(self) -> "Keyboard":
-        tty.setcbreak(self.fd, termios.TCSANOW)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        termios.tcsetattr(self.fd, termios.TCSADRAIN, self._before)
-
-    def read(self) -> list[str] | None:
-        """The keys pressed since the last read; None if the terminal is gone. Waits if there are none."""
-        try:
-            more = os.read(self.fd, 4096)
-        except OSError:
-            return None
-        return parse_keys(self._decoder.decode(more)) if more else None
-
-
-def parse_keys(text: str) -> list[str]:
-    """The keys in a text: characters as they are, other keys by name; unknown sequences are left out."""
-    found: list[str] = []
-    place = 0
-    while place < len(text):
-        sequence = _ESCAPE_SEQUENCE.match(text, place)
-        one = sequence[0] if sequence else text[place]
-        place += len(one)
-        if one in _KEY_NAMES:
-            found.append(_KEY_NAMES[one])
-        elif one.isprintable():
-            found.append(one)
-    return found
-
-
-class LineEditor:
-    """The line that is being typed."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def press(self, key: str) -> None:
-        """Apply a key that adds a character or edits the line."""
-        if key == "back":
-            self.text = self.text[:-1]
-        elif key == "ctrl-u":
-            self.text = ""
-        elif key == "ctrl-w":
-            self.text = self.text.rstrip().rpartition(" ")[0]
-        elif len(key) == 1 and len(self.text) < MAX_LINE_CHARS:
-            self.text += key
 
 
 def _size(out: int) -> tuple[int, int]:

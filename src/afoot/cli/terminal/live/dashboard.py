@@ -24,9 +24,10 @@ from afoot.cli.client import (
     path_segment,
 )
 from afoot.cli.terminal import text
-from afoot.cli.terminal.ansi import FRAME_S, FullScreen, Keyboard, LineEditor
+from afoot.cli.terminal.ansi import FRAME_S, FullScreen
 from afoot.cli.terminal.call_clocks import GatewayClock
 from afoot.cli.terminal.call_words import STATES
+from afoot.cli.terminal.keyboard import Keyboard, LineEditor
 from afoot.cli.terminal.live.call_rows import PULSE_HZ, StyledLine
 from afoot.cli.terminal.live.call_table import call_table, title_line
 from afoot.cli.terminal.live.event_thread import IGNORE_KEYS_S, EventThread, StopAsking
