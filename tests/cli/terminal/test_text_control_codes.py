@@ -7,9 +7,9 @@ import pytest
 from msgspec import Raw
 
 from afoot.cli.client import CliError, run_command
-from afoot.cli.commands.history import calls_table
 from afoot.cli.doctor.findings import fail, finding_line
 from afoot.cli.terminal import text as terminal
+from afoot.cli.terminal.listing import calls_table
 from afoot.cli.terminal.questions.forms import DeclineAnswer, fill_form
 from afoot.core.facts import Question
 from tests.cli.conftest import Run

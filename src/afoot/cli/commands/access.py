@@ -14,7 +14,8 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from afoot.cli.client import connect, path_segment
-from afoot.cli.commands.history import AtOption, JsonOption, output_width, to_json_line
+from afoot.cli.options import AtOption, JsonOption
+from afoot.cli.terminal.listing import output_width, to_json_line
 from afoot.cli.terminal.text import clean, format_time, truncate
 from afoot.config import state_folder
 from afoot.serve.access.principal import CALL

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from afoot.cli.client import USAGE, CliError
-from afoot.cli.commands.history import JsonOption, output_width, to_json_line
+from afoot.cli.options import JsonOption
+from afoot.cli.terminal.listing import output_width, to_json_line
 from afoot.cli.terminal.text import clean, format_time, truncate
 
 if TYPE_CHECKING:

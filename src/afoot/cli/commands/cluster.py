@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from afoot.cli.client import REFUSED, USAGE, CliError, GatewayClient, connect, path_segment
-from afoot.cli.commands.history import AtOption, JsonOption, to_json_line
+from afoot.cli.options import AtOption, JsonOption
+from afoot.cli.terminal.listing import to_json_line
 from afoot.cli.terminal.text import clean
 
 LOOK_S = 0.5

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from afoot.cli.client import USAGE, CliError
+from afoot.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from afoot.core.redaction import Redactor
 
-JsonOption = Annotated[bool, Parameter(help="print one JSON object per line")]
 
 # One line of help per setting; a test checks that every setting has one.
 SETTING_HELP = {

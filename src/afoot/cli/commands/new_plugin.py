@@ -8,8 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from afoot.cli.client import USAGE, CliError
-
-JsonOption = Annotated[bool, Parameter(help="print one JSON object per line")]
+from afoot.cli.options import JsonOption
 
 SDK_FILE = "afoot-sdk.js"
 TOOLS_JS = """// The tools of this plugin. It runs beside the page, in a world of its own: it sees the page's

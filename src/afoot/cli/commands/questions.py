@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from afoot.cli.client import USAGE, CliError, GatewayClient, connect, path_segment
-from afoot.cli.commands.history import AtOption, JsonOption, output_width, to_json_line
+from afoot.cli.options import AtOption, JsonOption
 from afoot.cli.terminal import text as terminal
+from afoot.cli.terminal.listing import output_width, to_json_line
 from afoot.cli.terminal.questions.forms import DeclineAnswer, fill_form, form_as_words, parse_pairs, visit_url
 from afoot.cli.terminal.questions.prompts import (
     ask_approval,

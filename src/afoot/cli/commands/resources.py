@@ -12,10 +12,11 @@ from cyclopts import Parameter
 
 from afoot.cli.client import USAGE, CliError, GatewayClient, connect
 from afoot.cli.commands.call import TerminalFollower
-from afoot.cli.commands.history import AtOption, JsonOption, output_width, to_json_line
+from afoot.cli.options import AtOption, JsonOption
 from afoot.cli.terminal.call_backend import GatewayBackend
 from afoot.cli.terminal.call_output import choose_output, closing_output
 from afoot.cli.terminal.fact_text import content_text
+from afoot.cli.terminal.listing import output_width, to_json_line
 from afoot.cli.terminal.text import clean, truncate
 
 LOOKUP_S = 600.0  # a server may have to be started, and may take its time

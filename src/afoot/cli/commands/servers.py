@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from cyclopts import App, Parameter
 
 from afoot.cli.client import FAILED, USAGE, CliError, GatewayClient, connect, path_segment
-from afoot.cli.commands.history import AtOption, JsonOption, output_width, to_json_line
+from afoot.cli.options import AtOption, JsonOption
+from afoot.cli.terminal.listing import output_width, to_json_line
 from afoot.cli.terminal.text import clean, format_time, truncate
 
 LOGIN_START_S = 90.0  # the server may have to start, and its authorization server is asked

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from afoot.cli.client import connect, path_segment
-from afoot.cli.commands.history import AtOption, JsonOption, calls_table, output_width, to_json_line
+from afoot.cli.options import AtOption, JsonOption
+from afoot.cli.terminal.listing import calls_table, output_width, to_json_line
 from afoot.cli.terminal.questions.forms import describe_schema
 from afoot.cli.terminal.text import clean, truncate
 from afoot.core.notices import format_size

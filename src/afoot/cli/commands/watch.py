@@ -8,8 +8,9 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from afoot.cli.client import LOST, CliError, GatewayClient, connect, path_segment, read_events
-from afoot.cli.commands.history import AtOption, JsonOption, to_json_line
+from afoot.cli.options import AtOption, JsonOption
 from afoot.cli.terminal.ansi import FullScreen, is_terminal
+from afoot.cli.terminal.listing import to_json_line
 from afoot.cli.terminal.live.event_lines import EventLines
 from afoot.cli.terminal.live.event_thread import EventThread
 from afoot.wire.framing import ServerSentEvent

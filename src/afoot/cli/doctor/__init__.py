@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from afoot.cli.doctor.findings import Finding, finding_line
+from afoot.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from afoot.config.settings import LoadedSettings
-
-
-JsonOption = Annotated[bool, Parameter(help="print one JSON object per line")]
 
 
 def doctor(

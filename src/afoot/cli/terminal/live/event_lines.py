@@ -4,9 +4,9 @@ import time
 
 import msgspec
 
-from afoot.cli.commands.history import output_width
 from afoot.cli.terminal import fact_text
 from afoot.cli.terminal import text as terminal
+from afoot.cli.terminal.listing import output_width
 from afoot.cli.terminal.live.live_state import LiveChanges, LiveSnapshot, ReadingUpdate, SnapshotCall
 from afoot.core.facts import Entry, Finished, Opened, Released
 from afoot.wire.framing import ServerSentEvent
