@@ -38,9 +38,9 @@ COMMANDS = {
         "afoot.cli.commands.history:export",
         "Print the history as lines of JSON, one call after another.",
     ),
-    "answer": ("afoot.cli.commands.questions:answer", "Answer a call's open question."),
+    "answer": ("afoot.cli.commands.answer:answer", "Answer a call's open question."),
     "allow": (
-        "afoot.cli.commands.questions:allow_app",
+        "afoot.cli.commands.allow:allow_app",
         "List the allowlist of tools that run without asking; add and revoke entries.",
     ),
     "tools": ("afoot.cli.commands.tools:tools", "List all tools, or show one tool with its arguments."),
@@ -63,15 +63,15 @@ COMMANDS = {
         "Write the first files of a browser plugin, or its SDK.",
     ),
     "status": (
-        "afoot.cli.commands.tools:status",
+        "afoot.cli.commands.status:status",
         "Show whether a gateway runs, its health, and its live calls.",
     ),
     "console": (
-        "afoot.cli.commands.access:console_app",
+        "afoot.cli.commands.console:console_app",
         "Print a login link to the web console; list and revoke logins.",
     ),
     "tokens": (
-        "afoot.cli.commands.access:tokens_app",
+        "afoot.cli.commands.tokens:tokens_app",
         "List the access tokens of this gateway; add and revoke tokens.",
     ),
     "connect": (

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from afoot.cli.commands.demo import DEMO_CALLS, _free_address
-from tests.cli.commands.test_access_console import _logs_in as logs_in
-from tests.cli.commands.test_access_console import pretend_browser
+from tests.cli.commands.test_console import _logs_in as logs_in
+from tests.cli.commands.test_console import pretend_browser
 from tests.cli.commands.test_serve import read, serve
 from tests.cli.conftest import LIMIT_S, program
 from tests.e2e.gateway import TOOLS, until

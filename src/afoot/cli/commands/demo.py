@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from cyclopts import Parameter
 
 from afoot.cli.client import USAGE, CliError
-from afoot.cli.commands.access import LOGIN_LINK_NOTE, NO_BROWSER, open_in_browser
+from afoot.cli.commands.console import LOGIN_LINK_NOTE, NO_BROWSER, open_in_browser
 from afoot.cli.commands.serve import login_link, own_command
 
 if TYPE_CHECKING:

@@ -115,7 +115,7 @@ def login_link(address: "GatewayAddress", gateway: "GatewayState") -> str:
 
 
 def _open_console(url: str) -> None:
-    from afoot.cli.commands.access import NO_BROWSER, open_in_browser
+    from afoot.cli.commands.console import NO_BROWSER, open_in_browser
 
     if not open_in_browser(url, 0.0):
         logging.getLogger("afoot").warning(NO_BROWSER)

@@ -1,13 +1,8 @@
-"""`afoot console` prints a login link to the web console; `afoot tokens` manages access tokens.
-
-`afoot console` asks the running gateway. `afoot tokens` edits the token file, which the gateway reads
-again when it changes.
-"""
+"""`afoot console` prints a login link to the web console, and lists the browsers that are logged in."""
 
 import os
 import sys
 import threading
-import time
 import webbrowser
 from typing import Annotated, Any
 
@@ -17,18 +12,11 @@ from afoot.cli.client import connect, path_segment
 from afoot.cli.options import AtOption, JsonOption
 from afoot.cli.terminal.listing import output_width, to_json_line
 from afoot.cli.terminal.text import clean, format_time, truncate
-from afoot.config import state_folder
-from afoot.serve.access.principal import CALL
-from afoot.serve.access.tokens import NamedToken, NamedTokens
 
 LOGIN_LINK_NOTE = "it logs one browser in, once, within 10 minutes"
 NO_BROWSER = "no browser could be started here: open the link in one yourself"
-DAY_S = 86_400.0
 console_app = App(
     "console", default_parameter=Parameter(negative=(), show_default=False), help_format="plaintext"
-)
-tokens_app = App(
-    "tokens", default_parameter=Parameter(negative=(), show_default=False), help_format="plaintext"
 )
 
 
@@ -78,61 +66,6 @@ def revoke_login(session: str, /, *, at: AtOption = "", json: JsonOption = False
     return 0
 
 
-@tokens_app.default
-@tokens_app.command(name="list")
-def list_tokens(*, json: JsonOption = False) -> int:
-    """List the tokens. Their secrets are not stored."""
-    found = _token_store().all()
-    for one in found:
-        print(to_json_line(_token_view(one)) if json else truncate(_token_line(one), output_width()))
-    if not found and not json:
-        print("nobody else has a token; one is made by: afoot tokens add NAME")
-    return 0
-
-
-@tokens_app.command
-def add(
-    name: str,
-    /,
-    *,
-    scope: Annotated[
-        str, Parameter(help="call, watch, answer, admin, or a scope of your tools; several with commas")
-    ] = CALL,
-    days: Annotated[
-        float | None, Parameter(help="days until it expires; default: until it is revoked")
-    ] = None,
-    renew: Annotated[
-        bool, Parameter(help="a new secret for the same person: an older token with this name ends")
-    ] = False,
-    json: JsonOption = False,
-) -> int:
-    """Make a token and print its secret, this one time only.
-
-    Args:
-        name: the owner's name; calls with this token show it
-    """
-    scopes = [one.strip() for one in scope.split(",") if one.strip()]
-    secret, token = _token_store().add(name, scopes, None if days is None else days * DAY_S, renew)
-    if json:
-        print(to_json_line({**_token_view(token), "secret": secret}))
-        return 0
-    print(secret, flush=True)
-    print(f"it is shown this once; sent as `Authorization: Bearer …` it is {token.name}", file=sys.stderr)
-    return 0
-
-
-@tokens_app.command(name="revoke")
-def revoke_token(name: str, /, *, json: JsonOption = False) -> int:
-    """Revoke a token: its owner is no longer let in.
-
-    Args:
-        name: its name, or the id that the list shows
-    """
-    token = _token_store().revoke(name)
-    print(to_json_line(_token_view(token)) if json else f"revoked {token.name}")
-    return 0
-
-
 def open_in_browser(url: str, wait_s: float = 2.0) -> bool:
     """Open a link in the person's browser and wait at most `wait_s`; False if there is no browser."""
     if sys.platform == "linux" and not any(
@@ -153,19 +86,3 @@ def _login_line(one: dict[str, Any]) -> str:
     seen = f", seen {format_time(one['seen'])}" if one["seen"] else ""
     since, until = format_time(one["since"]), format_time(one["expires"])
     return f"{one['id']}  since {since}, until {until}{seen}  {clean(one['agent'])}".rstrip()
-
-
-def _token_store() -> NamedTokens:
-    """The token file; the running gateway reads it again when it has changed."""
-    return NamedTokens(state_folder.StoredList("tokens.json", NamedToken), time.time)
-
-
-def _token_view(one: NamedToken) -> dict[str, Any]:
-    return {"id": one.id, "name": one.name, "scopes": one.scopes, "since": one.since, "expires": one.expires}
-
-
-def _token_line(one: NamedToken) -> str:
-    until = "until it is revoked" if one.expires is None else f"until {format_time(one.expires)}"
-    if one.expires is not None and one.expires <= time.time():
-        until = f"expired {format_time(one.expires)}"
-    return f"{one.id}  {clean(one.name)}  {', '.join(one.scopes)}  since {format_time(one.since)}, {until}"
