@@ -14,7 +14,7 @@ from afoot.providers.browser.plugins.match_patterns import (
 )
 
 VECTORS: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "vectors" / "match_patterns.json").read_text()
+    (Path(__file__).parents[3] / "vectors" / "match_patterns.json").read_text()
 )
 
 

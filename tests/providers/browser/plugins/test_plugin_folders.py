@@ -17,7 +17,7 @@ from afoot.providers.browser.plugins.plugin_folders import Plugins
 from afoot.wire.browser_data import PageTool
 from tests.docs.page import sections
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 NODE = ROOT / ".venv" / "bin" / "node"
 MANIFEST: dict[str, Any] = {
     "name": "tea-shop",
