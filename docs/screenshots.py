@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from afoot.cli.commands.browser_try import EXAMPLE_FOLDER, QuietRequestHandler
+from afoot.cli.commands.browser.trial import EXAMPLE_FOLDER, QuietRequestHandler
 from docs.pictures import look, taken
 from docs.sample_history import write_history
 from tests.browser.chromium import Chromium, running, until

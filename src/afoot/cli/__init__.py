@@ -20,27 +20,27 @@ COMMANDS = {
         "Start a gateway with example tools and calls.",
     ),
     "call": (
-        "afoot.cli.commands.call:call",
+        "afoot.cli.commands.calls.call:call",
         "Call a tool and follow it until it ends. Ctrl-C cancels the call.",
     ),
-    "calls": ("afoot.cli.commands.history:calls", "List calls, newest first."),
+    "calls": ("afoot.cli.commands.calls.history:calls", "List calls, newest first."),
     "watch": (
-        "afoot.cli.commands.watch:watch",
+        "afoot.cli.commands.calls.watch:watch",
         "Watch all live calls and answer their questions, or watch one call until it ends.",
     ),
     "log": (
-        "afoot.cli.commands.history:log",
+        "afoot.cli.commands.calls.history:log",
         "Print the state or outcome of a call, and its events in order.",
     ),
-    "cancel": ("afoot.cli.commands.history:cancel", "Ask a call to stop."),
-    "purge": ("afoot.cli.commands.history:purge", "Delete calls from the history for good."),
+    "cancel": ("afoot.cli.commands.calls.history:cancel", "Ask a call to stop."),
+    "purge": ("afoot.cli.commands.calls.history:purge", "Delete calls from the history for good."),
     "export": (
-        "afoot.cli.commands.history:export",
+        "afoot.cli.commands.calls.history:export",
         "Print the history as lines of JSON, one call after another.",
     ),
-    "answer": ("afoot.cli.commands.answer:answer", "Answer a call's open question."),
+    "answer": ("afoot.cli.commands.calls.answer:answer", "Answer a call's open question."),
     "allow": (
-        "afoot.cli.commands.allow:allow_app",
+        "afoot.cli.commands.calls.allow:allow_app",
         "List the allowlist of tools that run without asking; add and revoke entries.",
     ),
     "tools": ("afoot.cli.commands.tools:tools", "List all tools, or show one tool with its arguments."),
@@ -55,11 +55,11 @@ COMMANDS = {
     "login": ("afoot.cli.commands.servers:login", "Log in to a server (OAuth) in the browser."),
     "logout": ("afoot.cli.commands.servers:logout", "Delete the tokens of a server, or of all."),
     "browser": (
-        "afoot.cli.commands.browser:browser",
+        "afoot.cli.commands.browser.browser:browser",
         "Install the browser extension's files, and show the connected browsers.",
     ),
     "new": (
-        "afoot.cli.commands.new_plugin:app",
+        "afoot.cli.commands.browser.new_plugin:app",
         "Write the first files of a browser plugin, or its SDK.",
     ),
     "status": (

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from afoot.cli.client import USAGE, CliError, GatewayClient, connect
-from afoot.cli.commands.call import TerminalFollower
+from afoot.cli.commands.calls.call import TerminalFollower
 from afoot.cli.options import AtOption, JsonOption
 from afoot.cli.terminal.call_backend import GatewayBackend
 from afoot.cli.terminal.call_output import choose_output, closing_output

@@ -299,7 +299,7 @@ def check_resources() -> Iterator[Finding]:
 
 def _check_browsers() -> Iterator[Finding]:
     """The browsers that the running gateway knows; nothing if no gateway runs."""
-    from afoot.cli.commands.browser import USER_SCRIPTS_STEP
+    from afoot.cli.commands.browser.browser import USER_SCRIPTS_STEP
 
     found = _ask_gateway("/api/tabs")
     for one in found.get("browsers", ()):

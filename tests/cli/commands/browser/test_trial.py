@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from afoot.cli.client import CliError
-from afoot.cli.commands.browser_try import EXAMPLE_FOLDER, QuietRequestHandler, page_url, site_pattern
+from afoot.cli.commands.browser.trial import EXAMPLE_FOLDER, QuietRequestHandler, page_url, site_pattern
 from tests.cli.commands.test_serve import read, serve
 from tests.cli.conftest import program
 from tests.e2e.gateway import TOOLS, until
@@ -137,7 +137,7 @@ def test_a_page_of_ones_own_is_opened_beside_a_gateway_that_runs(
 
 KILLED = """
 import asyncio, os, signal
-from afoot.cli.commands.browser_try import _running_or_new_gateway
+from afoot.cli.commands.browser.trial import _running_or_new_gateway
 async def main():
     async with _running_or_new_gateway() as client:
         print(client.url, flush=True)

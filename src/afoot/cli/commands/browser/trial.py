@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 TABS_TOOL = "afoot_tabs"  # a tool that every browser has
-EXAMPLE_FOLDER = Path(__file__).parents[2] / "providers" / "browser" / "example"
+EXAMPLE_FOLDER = Path(__file__).parents[3] / "providers" / "browser" / "example"
 EXTENSIONS_PAGE = "chrome://extensions/"
 ALLOW_USER_SCRIPTS_JS = (
     "chrome.developerPrivate.updateExtensionConfiguration"

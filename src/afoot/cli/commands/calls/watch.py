@@ -43,7 +43,7 @@ def watch(call: str = "", /, *, at: AtOption = "", json: JsonOption = False) -> 
 
 
 def _watch_one(client: GatewayClient, call: str, as_json: bool) -> int:
-    from afoot.cli.commands.call import TerminalFollower
+    from afoot.cli.commands.calls.call import TerminalFollower
     from afoot.cli.terminal.call_backend import GatewayBackend
     from afoot.cli.terminal.call_output import choose_output, closing_output
 

@@ -54,7 +54,7 @@ def browser(
     if options.trial and (options.to is not None or options.rotate):
         raise CliError(USAGE, "--try has a folder and a key of its own: leave --to and --rotate out")
     if options.trial:
-        from afoot.cli.commands.browser_try import run_trial
+        from afoot.cli.commands.browser.trial import run_trial
 
         return run_trial(page, headless=options.headless, json=options.json)
     if page:

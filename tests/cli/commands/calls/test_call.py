@@ -16,7 +16,7 @@ from tests.cli.conftest import Run, program
 from tests.e2e.gateway import Gateway, until
 from tests.serve.api_client import Api
 
-TOOLS = Path(__file__).parents[2] / "e2e" / "tools.py"
+TOOLS = Path(__file__).parents[3] / "e2e" / "tools.py"
 
 
 def lines(text: str) -> list[dict[str, Any]]:

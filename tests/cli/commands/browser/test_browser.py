@@ -147,7 +147,7 @@ def _troubled(gateway: Gateway) -> str:
 
 def test_a_plugin_that_is_kept_from_running_is_not_called_closed(tmp_path: Path) -> None:
     """B2: its page may be open; what is missing is the switch."""
-    plugin = Path(__file__).parents[3] / "examples" / "plugin"
+    plugin = Path(__file__).parents[4] / "examples" / "plugin"
     (tmp_path / "plugin.toml").write_text(f'[browser]\nplugins = ["{plugin}"]\n')
     with serving(tmp_path / "gateway", {"config": tmp_path / "plugin.toml"}) as gateway:
         folder = Path(told(gateway.environment, "--to", str(tmp_path / "ext"))["folder"])

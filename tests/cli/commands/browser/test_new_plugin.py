@@ -9,7 +9,7 @@ import pytest
 from afoot.providers.browser.plugins.plugin import load_plugin
 from tests.cli.conftest import program
 
-NODE = Path(__file__).parents[3] / ".venv" / "bin" / "node"
+NODE = Path(__file__).parents[4] / ".venv" / "bin" / "node"
 
 
 def test_a_new_plugin_is_taken_and_its_test_passes(
