@@ -1,6 +1,6 @@
 """`afoot doctor` checks the installation: one line per check, with the fix for each problem.
 
-The checks that only look are in `checks`; `probe` starts a gateway of its own and makes real calls.
+The checks that only look are in `checks`; `trial_calls` starts a gateway of its own and makes real calls.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def run_checks(config: Path | None) -> Iterator[Finding]:
 async def _run_live_checks(loaded: "LoadedSettings | None") -> list[Finding]:
     """The checks that take a while, at the same time: real calls, and a handshake with every server."""
     from afoot.cli.doctor.checks import check_servers
-    from afoot.cli.doctor.probe import check_calls
+    from afoot.cli.doctor.trial_calls import check_calls
 
     logging.disable(logging.CRITICAL)  # a server's errors are in its finding
     calls, servers = await asyncio.gather(check_calls(), check_servers(loaded))
