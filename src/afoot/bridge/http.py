@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from afoot.wire.proof import NONCE_BYTES, make_challenge
+from afoot.wire.gateway_proof import NONCE_BYTES, make_challenge
 
 CONNECT_S = 5.0
 CHUNK_BYTES = 1 << 16

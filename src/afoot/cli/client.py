@@ -143,7 +143,7 @@ class GatewayClient:
 
         Raises CliError, OSError, HTTPException.
         """
-        from afoot.wire.proof import NONCE_BYTES, make_challenge
+        from afoot.wire.gateway_proof import NONCE_BYTES, make_challenge
 
         parts = urlsplit(self.url)
         if parts.scheme == "https":

@@ -25,7 +25,7 @@ from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.upstream.servers import Servers
 from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.tokens import TokenChecks
-from afoot.serve.callers import Callers
+from afoot.serve.caller_presence import Callers
 from afoot.serve.function_offers import FunctionOffers
 from afoot.serve.resources import ChangeListener, ResourceCatalog, ServerResources
 from afoot.serve.unread_results import UnreadResults

@@ -18,7 +18,7 @@ from afoot.gateway import Gateway
 from afoot.observe.eta import Eta
 from afoot.serve.api.calls import find_calls
 from afoot.serve.api.views import call_eta, call_view_with_forecast, forecast
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.serve.gateway_state import GatewayState
 from afoot.testing import scripted
 from tests.e2e.gateway import until

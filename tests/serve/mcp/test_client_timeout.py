@@ -9,7 +9,7 @@ import pytest
 
 from afoot.core.facts import Limits, Result
 from afoot.core.ports import Report, Run
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.era_2026 import MAX_ROUNDS
 from afoot.wire.results import CallBudget, Capabilities

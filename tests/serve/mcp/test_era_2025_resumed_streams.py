@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from afoot.core.ports import Report, Run
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.serve.gateway_state import GatewayState
 from afoot.wire.framing import ServerSentEvent
 from tests.engine.fake_engine import content, form

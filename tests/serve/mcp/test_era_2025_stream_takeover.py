@@ -9,7 +9,7 @@ from afoot.core.ports import Run
 from afoot.engine import engine
 from afoot.engine.live_call import BACKLOG
 from afoot.errors import StoreError
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.serve.mcp.asgi import HttpResponse
 from afoot.serve.mcp.era_2025 import ResumableStream
 from tests.engine.fake_engine import form

@@ -7,7 +7,7 @@ from msgspec import Raw
 from afoot.core.facts import Answer, Result
 from afoot.core.ports import Run
 from afoot.errors import ToolError
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.serve.mcp.call_request import EVENT_MAX_BYTES
 from afoot.wire.results import CallBudget, Capabilities
 from tests.engine.fake_engine import form, text

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from afoot.errors import AfootError, CallerError, UnknownName
 from afoot.serve.access.principal import Principal
-from afoot.wire.proof import secret_digest
+from afoot.wire.gateway_proof import secret_digest
 
 CODE_S = 600.0
 SESSION_S = 30 * 86_400.0

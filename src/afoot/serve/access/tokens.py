@@ -19,7 +19,7 @@ from afoot.core.ports import Clock, TimerHandle
 from afoot.engine.followers import Wakeup
 from afoot.errors import AfootError, CallerError, UnknownName
 from afoot.serve.access.principal import CALL, SCOPE, SCOPES, Denied, Principal
-from afoot.wire.proof import secret_digest
+from afoot.wire.gateway_proof import secret_digest
 
 SECRET_PREFIX: Final = "afoot_"  # marks our secrets, also for scanners that search for leaked ones
 CALLER_PREFIX: Final = "token:"  # of the names of callers with such a token

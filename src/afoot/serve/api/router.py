@@ -30,7 +30,7 @@ from afoot.serve.api import (
     tools,
 )
 from afoot.serve.api.call_events import read_options, stream_events
-from afoot.serve.api.call_page import answers, cancels, runs, story
+from afoot.serve.api.call_page import cancels, earlier_answers, runs, story
 from afoot.serve.api.calls import call_in_path
 from afoot.serve.api.history import purge_export, summary
 from afoot.serve.api.history.call_filters import FILTERS
@@ -40,7 +40,7 @@ from afoot.serve.api.views import CallView, encode_json
 from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, Send
 from afoot.wire import framing
-from afoot.wire.proof import Proof
+from afoot.wire.gateway_proof import Proof
 
 _PATH_PART = re.compile(r"\{(\w+)\}")
 
@@ -172,7 +172,8 @@ ROUTES = (
     Route("GET", "/api/questions", questions.index, questions.QuestionList),
     Route("POST", "/api/questions/{id}/answer", questions.answer, CallView, questions.AnswerRequest,
           scope=(ANSWER,)),
-    Route("GET", "/api/answers", answers.index, answers.GivenAnswers, query=answers.FILTERS),
+    Route("GET", "/api/answers", earlier_answers.index, earlier_answers.GivenAnswers,
+          query=earlier_answers.FILTERS),
     Route("GET", "/api/activity", activity.activity, activity.Activity, scope=(CALL, WATCH)),
     Route("GET", "/api/callers", callers.index, callers.CallerList),
     Route("GET", "/api/allow", allowlist.index, allowlist.Allowlist),

@@ -8,7 +8,7 @@ from afoot.errors import CallerError, UnknownName
 from afoot.serve.access.browser_sessions import BrowserSession, BrowserSessions
 from afoot.serve.access.peer import is_other_user
 from afoot.serve.api.request import ApiError, ApiRequest
-from afoot.wire.proof import Proof, is_nonce, proof_mac, secret_digest, secret_id
+from afoot.wire.gateway_proof import Proof, is_nonce, proof_mac, secret_digest, secret_id
 
 OWN_SESSION = "me"
 

@@ -31,7 +31,7 @@ from afoot.engine.approval.history import ApprovalChanges
 from afoot.engine.live_call import LiveCall
 from afoot.observe.eta import Eta, ProgressPoint, estimate, recent_rate, usual_gap
 from afoot.serve.api.live.clocks import ClockView, clock_view
-from afoot.serve.callers import is_detached
+from afoot.serve.caller_presence import is_detached
 
 # Client commands import these views, and the engine would load jsonschema_rs.
 if TYPE_CHECKING:

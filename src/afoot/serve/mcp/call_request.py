@@ -40,7 +40,7 @@ from afoot.engine.live_call import SAMPLE_S, LiveCall
 from afoot.engine.questions import keep_answer, questions_open_at
 from afoot.errors import AfootError, CallerError, ToolError
 from afoot.serve.api.views import call_eta, eta_range, usual_gap_s
-from afoot.serve.callers import CallerRequests, requests_of
+from afoot.serve.caller_presence import CallerRequests, requests_of
 from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp import handle_tools, tasks
 from afoot.serve.mcp.app.tools import is_app_tool, run_app_tool

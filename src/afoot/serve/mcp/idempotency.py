@@ -13,7 +13,7 @@ from afoot.engine.live_call import LiveCall
 from afoot.engine.recovery import load_call_by_key
 from afoot.errors import StoreError
 from afoot.serve.access.guard import LOCAL_CALLER
-from afoot.serve.callers import is_detached, known_requests
+from afoot.serve.caller_presence import is_detached, known_requests
 from afoot.serve.gateway_state import GatewayState
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fault
 from afoot.wire.results import ErrorMeta, ToolCall

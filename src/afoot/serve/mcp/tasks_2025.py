@@ -17,7 +17,7 @@ from afoot.engine.live_call import LiveCall
 from afoot.engine.recovery import load_call
 from afoot.errors import UnknownName
 from afoot.serve.access.guard import STDIO_CALLER
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.call_request import CallRequest, Era
 from afoot.serve.mcp.client_requests_2025 import CallQuestions, TaskAsker

@@ -1,4 +1,4 @@
-// The challenge by which the gateway proves that it knows a secret before that is sent (S6); see wire/proof.py.
+// The challenge by which the gateway proves that it knows a secret before that is sent (S6); see wire/gateway_proof.py.
 // Another user of the machine may listen at the port of a gateway that has ended.
 
 const LABEL = "afoot.proof.1";

@@ -12,7 +12,7 @@ from afoot.config.tables import AccessSettings
 from afoot.serve.access.jwt import JwtIssuer
 from afoot.serve.access.principal import Denied
 from afoot.serve.mcp import tasks_2025
-from afoot.wire import proof, sealed_state
+from afoot.wire import gateway_proof, sealed_state
 from afoot.wire.jsonrpc import Fault
 from afoot.wire.sealed_state import LookupState, RequestState, ResumePosition, SessionTicket
 from tests.attack.fuzz.target import Target, as_text, from_deeper
@@ -28,7 +28,7 @@ JWKS = plain_json.dumps(
 ).encode()
 METADATA = plain_json.dumps({"issuer": ISSUER, "jwks_uri": "https://login.example/keys"}).encode()
 CLAIMS = {"iss": ISSUER, "aud": RESOURCE, "sub": "me", "exp": NOW + 60, "scope": "call watch"}
-CHALLENGE = proof.make_challenge("127.0.0.1:1", "secret", b"n" * 32)
+CHALLENGE = gateway_proof.make_challenge("127.0.0.1:1", "secret", b"n" * 32)
 
 REQUEST_STATE = sealed_state.seal(RequestState("c1", 1, "local", "d", NOW + 1, 2, NOW), KEY)
 LOOKUP_STATE = sealed_state.seal_lookup_state(LookupState("s", None, "local", "d", NOW + 1), KEY)
@@ -96,7 +96,7 @@ def _token(**changed: object) -> bytes:
 
 GOOD_TOKEN = _token()
 SIGNED = (GOOD_TOKEN, _token(exp=1), _token(exp="x"), _token(sub="a b"), _token(scp=["call", 5], scope=None))
-RIGHT_MAC = proof.proof_mac(CHALLENGE.digest, CHALLENGE.host, CHALLENGE.nonce)
+RIGHT_MAC = gateway_proof.proof_mac(CHALLENGE.digest, CHALLENGE.host, CHALLENGE.nonce)
 _UNSIGNED = b".".join(
     urlsafe_b64encode(part).rstrip(b"=")
     for part in (b'{"alg":"none","kid":"one"}', plain_json.dumps(CLAIMS).encode(), b"")

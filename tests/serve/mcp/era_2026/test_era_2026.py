@@ -12,7 +12,7 @@ from afoot.core.facts import Answer, CancelRequested, Limits
 from afoot.core.ports import Batch, Run
 from afoot.engine.recovery import recover
 from afoot.errors import AlreadyAnswered
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.store.memory import MemoryJournal
 from afoot.wire import sealed_state
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from afoot.core.ports import Run
-from afoot.serve.callers import is_detached, requests_of
+from afoot.serve.caller_presence import is_detached, requests_of
 from afoot.store.memory import MemoryJournal
 from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import YES, Client, Message, faked, nap, only, site_of

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from afoot.core.facts import Entry, Opened
 from afoot.core.ports import Batch, PurgeRule, Run
 from afoot.errors import StoreError
-from afoot.serve.callers import requests_of
+from afoot.serve.caller_presence import requests_of
 from afoot.store.memory import MemoryJournal
 from tests.serve.fake_gateway import Client, Message, faked, nap, site_of
 from tests.serve.mcp.idempotency.test_idempotency import DETACHED, KEY, keyed, lost

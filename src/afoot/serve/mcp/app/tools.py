@@ -27,7 +27,7 @@ from afoot.serve.api.views import (
     row_view,
     with_failure,
 )
-from afoot.serve.callers import known_requests
+from afoot.serve.caller_presence import known_requests
 from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.app.offer import shows_app
 from afoot.serve.mcp.handle_tools import HandleText, find_own_call, read_arguments
