@@ -88,8 +88,8 @@ def test_a_start_that_fails_is_told() -> None:
 def test_the_package_of_the_surfaces_is_the_function_too() -> None:
     """F5: `afoot.serve` has both meanings, in whatever order they are used."""
     program = (
-        "import afoot.serve.listen, afoot; assert callable(afoot.Gateway) and callable(afoot.serve);"
-        " import afoot.serve.gateway_state as shared; print(shared.__name__, afoot.serve.listen.__name__)"
+        "import afoot.serve.router, afoot; assert callable(afoot.Gateway) and callable(afoot.serve);"
+        " import afoot.serve.gateway_state as shared; print(shared.__name__, afoot.serve.router.__name__)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "afoot.serve.gateway_state afoot.serve.listen\n"
+    assert done.stdout == "afoot.serve.gateway_state afoot.serve.router\n"

@@ -34,12 +34,14 @@ from afoot.providers.browser.extension_files import ExtensionCopies, link_url
 from afoot.providers.forked_signals import add_signal_handler
 from afoot.providers.functions.context import current_context
 from afoot.serve.access.browser_sessions import BrowserSession, BrowserSessions
+from afoot.serve.access.fetch import fetch
 from afoot.serve.access.guard import STDIO_CALLER, Guard
 from afoot.serve.access.tokens import NamedToken, NamedTokens, TokenChecks, TokenIssuer
 from afoot.serve.api.router import ApiApp
 from afoot.serve.extension.socket import LinkApp
 from afoot.serve.gateway_state import GatewayState
-from afoot.serve.listen import IdleExit, Listeners, fetch, open_listeners
+from afoot.serve.http_server.idle_exit import IdleExit
+from afoot.serve.http_server.listeners import Listeners, open_listeners
 from afoot.serve.mcp.asgi import App
 from afoot.serve.mcp.http import McpHttp
 from afoot.serve.mcp.sessions_2025 import ENDED_FOLDER, EndedSessions, Sessions2025

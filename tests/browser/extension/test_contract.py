@@ -21,7 +21,7 @@ from afoot.providers.browser.provider import BrowserProvider
 from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.extension.socket import LinkApp
 from afoot.serve.gateway_state import GatewayState as Surface
-from afoot.serve.uvicorn_server import make_server
+from afoot.serve.http_server.uvicorn_server import make_server
 from tests.browser.chromium import Chromium
 from tests.browser.extension import extension_copy
 from tests.browser.one_origin_provider import Inner

@@ -8,7 +8,7 @@ import pytest
 
 from afoot.providers.browser import extension_files as extension
 from afoot.serve.extension import socket
-from afoot.serve.listen import IdleExit
+from afoot.serve.http_server.idle_exit import IdleExit
 from afoot.wire.extension import RunProgress, RunResult, RunResultAck
 from tests.serve.extension.fake_extension import GRACE_S, Peer, linked
 from tests.serve.fake_gateway import faked, nap, now, site_of

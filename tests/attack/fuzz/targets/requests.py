@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from afoot.config.tables import ConnectionSettings
 from afoot.serve.access.guard import Guard, accepted_hosts
 from afoot.serve.api.router import ApiApp
-from afoot.serve.connections import Connections
+from afoot.serve.http_server.connections import Connections
+from afoot.serve.http_server.uvicorn_server import make_server
 from afoot.serve.mcp.asgi import App, Receive, Scope, Send
 from afoot.serve.mcp.http import McpHttp
 from afoot.serve.mcp.sessions_2025 import Sessions2025
 from afoot.serve.router import Router
-from afoot.serve.uvicorn_server import make_server
 from afoot.testing import run
 from tests.attack.fuzz.target import Target, pieces
 from tests.attack.fuzz.targets.wire import META, message

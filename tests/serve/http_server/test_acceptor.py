@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from afoot.config.tables import ConnectionSettings
-from afoot.serve.acceptor import Acceptor
-from afoot.serve.connections import Connections
+from afoot.serve.http_server.acceptor import Acceptor
+from afoot.serve.http_server.connections import Connections
 from tests.e2e.access.test_off_loopback import certified
 
 

@@ -20,10 +20,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from afoot.config.tables import ConnectionSettings
-from afoot.serve.acceptor import Acceptor
 from afoot.serve.access.peer import LOOPBACK, PEER, user_or_peer
-from afoot.serve.connections import Connections
 from afoot.serve.console import SECURITY_HEADERS
+from afoot.serve.http_server.acceptor import Acceptor
+from afoot.serve.http_server.connections import Connections
 from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, App
 
 CLOSE_TIMEOUT_S = 30.0  # how long a closed connection may take to hand over what was written

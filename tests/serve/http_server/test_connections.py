@@ -5,8 +5,8 @@ from math import inf
 import pytest
 
 from afoot.config.tables import ConnectionSettings
-from afoot.serve import connections as module
-from afoot.serve.connections import Connections
+from afoot.serve.http_server import connections as module
+from afoot.serve.http_server.connections import Connections
 
 
 class Held:

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from afoot.config.tables import ConnectionSettings
-from afoot.serve.connections import Connections
+from afoot.serve.http_server.connections import Connections
+from afoot.serve.http_server.uvicorn_server import make_server
 from afoot.serve.mcp.asgi import Receive, Scope, Send
-from afoot.serve.uvicorn_server import make_server
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

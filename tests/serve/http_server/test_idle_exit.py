@@ -2,7 +2,7 @@
 
 import asyncio
 
-from afoot.serve.listen import IdleExit
+from afoot.serve.http_server.idle_exit import IdleExit
 from afoot.serve.mcp.asgi import Receive, Scope, Send
 from tests.serve.fake_gateway import faked, nap, now, site_of
 

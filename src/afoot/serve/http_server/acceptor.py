@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from afoot.serve.access.peer import user_or_peer
-from afoot.serve.connections import Connections
+from afoot.serve.http_server.connections import Connections
 
 ACCEPTS_A_TURN = 8
 PAUSE_S = 0.2  # while there are no descriptors
