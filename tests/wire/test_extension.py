@@ -21,7 +21,7 @@ from docs.messages import FILE, written
 
 
 def test_writing_the_messages_again_changes_nothing() -> None:
-    """B1: messages.js is what wire/link.py says; if not, run `python docs/messages.py`."""
+    """B1: messages.js is what wire/extension.py says; if not, run `python docs/messages.py`."""
     assert FILE.read_text() == written()
 
 

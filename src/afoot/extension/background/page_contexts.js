@@ -1,10 +1,10 @@
 // PageContexts: all contexts of this browser. It accepts their ports, passes frames between them and the link, and
 // finds out why a document is gone (B1, B6, B7).
 
-import { RETRY_MS, closeReason, isCached } from "./close_reason.js";
+import { RETRY_MS, closeReason, isCached } from "./document_close_reason.js";
 import { isFrame } from "./frames.js";
 import { PageContext, contextAddress } from "./page_context.js";
-import { post, scheduleWake, sendPageValue } from "./port.js";
+import { post, scheduleWake, sendPageValue } from "./port_requests.js";
 
 /** @typedef {import("./frames.js").Frame} Frame */
 /**
@@ -280,7 +280,7 @@ export class PageContexts {
    * @param {PageContext} context
    * @param {chrome.tabs.Tab | null} tab
    * @param {number} attempts
-   * @returns {import("./close_reason.js").CloseEvidence}
+   * @returns {import("./document_close_reason.js").CloseEvidence}
    */
   #closeEvidence(context, tab, attempts) {
     const { tab: id, frame } = context.address;

@@ -1,6 +1,6 @@
 // Plugins: runs the plugins of the gateway as user scripts, each in its own world (B2).
 
-import { serialized } from "./scheduling.js";
+import { serialized } from "./concurrency.js";
 
 /** @typedef {import("./messages.js").PluginBundle} Body */
 

@@ -8,7 +8,7 @@ import { isFromThisLoad, senderSite } from "./page_context.js";
 import { PageContexts } from "./page_contexts.js";
 import { SitePermissions, allowedSites, removeSite, syncContentScripts } from "./site_permissions.js";
 import { listTabs } from "./tabs.js";
-import { coalesced } from "./scheduling.js";
+import { coalesced } from "./concurrency.js";
 
 /** @typedef {import("./frames.js").Frame} Frame */
 

@@ -2,8 +2,8 @@
 // notifications that are shown while no panel is open.
 
 import { safeText } from "../shared/lib/format.js";
-import { post } from "./port.js";
-import { coalesced, serialized } from "./scheduling.js";
+import { post } from "./port_requests.js";
+import { coalesced, serialized } from "./concurrency.js";
 
 /** @typedef {import("./messages.js").PanelState} PanelState */
 /** @typedef {import("./messages.js").QuestionView} Question */

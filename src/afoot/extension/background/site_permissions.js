@@ -1,6 +1,6 @@
 // The sites that a person has allowed. The content scripts run there and nowhere else.
 
-import { serialized } from "./scheduling.js";
+import { serialized } from "./concurrency.js";
 
 const RELAY_SCRIPT = "afoot.relay";
 const PAGE_SCRIPT = "afoot.page";

@@ -6,7 +6,7 @@
 // the isolated world "afoot.relay". In a document that was open before, `afootLate = true` comes first, and the tools
 // of the page's own world cannot be reached. Running it twice in one world does nothing.
 //
-// Frames are {method, params}, as in the gateway's wire/link.py, without `room`: the carrier knows the sender, and adds
+// Frames are {method, params}, as in the gateway's wire/extension.py, without `room`: the carrier knows the sender, and adds
 // it. Extension: objects over a port named "afoot.room". CDP: JSON text, up by the binding `afootSend(text)`, down by
 // `afootReceive(text)` in this world; `hello {}` down says that a new connection listens.
 //   up    open {url, title, visible, frozen, running: [{run, seq}]}  first on each connection, again on a new one;

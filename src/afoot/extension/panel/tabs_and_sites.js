@@ -5,7 +5,7 @@ import { stateIcon } from "../shared/components/state_icon.js";
 import { each, h } from "../shared/lib/dom.js";
 import { plural, safeText } from "../shared/lib/format.js";
 import { computed, signal } from "../shared/lib/signal.js";
-import { explainUnavailable, formatSite, parseSitePattern } from "./sites.js";
+import { explainUnavailable, formatSite, parseSitePattern } from "./site_words.js";
 
 /** @typedef {import("../background/messages.js").Tab} Tab */
 /** @typedef {import("../background/messages.js").PanelTab} PanelTab */

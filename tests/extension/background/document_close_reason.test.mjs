@@ -1,7 +1,7 @@
 // Why a document is gone, by what the browser says when its port closes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { closeReason, isCached } from "../../../src/afoot/extension/background/close_reason.js";
+import { closeReason, isCached } from "../../../src/afoot/extension/background/document_close_reason.js";
 
 const HERE = { status: "complete", url: "https://a.example/x#1", discarded: false };
 const SIGNS = {

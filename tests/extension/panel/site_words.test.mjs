@@ -5,7 +5,7 @@ import {
   explainUnavailable,
   formatSite,
   parseSitePattern,
-} from "../../../src/afoot/extension/panel/sites.js";
+} from "../../../src/afoot/extension/panel/site_words.js";
 
 test("B1: why no tool can run in a tab is said in words", () => {
   assert.match(explainUnavailable("reload"), /reload it/);

@@ -1,7 +1,7 @@
 // Work that never runs twice at once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serialized } from "../../../src/afoot/extension/background/scheduling.js";
+import { serialized } from "../../../src/afoot/extension/background/concurrency.js";
 
 test("work that is asked for while it runs runs once more, never twice at once", async () => {
   let running = 0;
