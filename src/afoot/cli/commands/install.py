@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from afoot.cli.client import USAGE, CliError
 
 if TYPE_CHECKING:
-    from afoot.hosts.install import HostCheck
     from afoot.hosts.plan import InstallPlan, InstallRequest
+    from afoot.hosts.survey import HostCheck
 
 
 STATE_WORDS = {
@@ -160,7 +160,7 @@ def _print_json(plan: "InstallPlan", difference: str, options: InstallOptions) -
 
 
 def _list_hosts(options: InstallOptions) -> int:
-    from afoot.hosts.install import survey_hosts
+    from afoot.hosts.survey import survey_hosts
 
     if options.adopt or options.undo:
         raise CliError(USAGE, "name a host; `afoot install` lists them")

@@ -218,7 +218,7 @@ def check_clock() -> Finding:
 def check_host_files() -> Iterator[Finding]:
     """Each host's file: whether it has our entry, and whether the program of that entry exists."""
     from afoot.hosts.document import path_warnings
-    from afoot.hosts.install import check_hosts
+    from afoot.hosts.survey import check_hosts
 
     for one in check_hosts():
         name, where = f"host {one.title}", str(one.file)

@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec import Struct
 
-from afoot.hosts.install import HostCheck, survey_hosts
+from afoot.hosts.survey import HostCheck, survey_hosts
 from afoot.serve.api.request import ApiRequest
 
 

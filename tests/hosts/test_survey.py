@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from afoot.hosts.install import check_hosts, survey_hosts
 from afoot.hosts.known_hosts import HOSTS
+from afoot.hosts.survey import check_hosts, survey_hosts
 
 
 def write(home: Path, host: str, servers: object) -> Path:
