@@ -11,12 +11,12 @@ from afoot.config import jsonc, settings
 from afoot.config.client_limits import stored_client_limits
 from afoot.config.settings import Settings
 from afoot.errors import CallerError
-from afoot.hosts import install, secrets, undo
-from afoot.hosts import plan as record
+from afoot.hosts import install, records, secrets, undo
 from afoot.hosts.document import HostDocument
 from afoot.hosts.files import FileError
 from afoot.hosts.known_hosts import HOSTS, find_host
-from afoot.hosts.plan import InstallRequest, masked_diff, secret_values
+from afoot.hosts.masked_diff import masked_diff, secret_values
+from afoot.hosts.plan import InstallRequest
 from tests.hosts.conftest import placed
 from tests.hosts.install_steps import config_text, installed, read, tables, undone
 from tests.hosts.sample_files import NAMES, SAMPLES, Sample
@@ -223,7 +223,7 @@ def test_if_the_hosts_file_cannot_be_written_nothing_is_changed(
     with pytest.raises(FileError, match="changed meanwhile"):
         plan.apply_install()
     assert wish.file.read_text() == "{}"
-    assert (config_text(), secrets.read_all(), record.read_records()) == ("", {}, {})
+    assert (config_text(), secrets.read_all(), records.read_records()) == ("", {}, {})
 
 
 def test_a_host_without_project_files_says_so(home: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from afoot.hosts import install
 from afoot.hosts.document import HostDocument
-from afoot.hosts.plan import MASK, FileChange, masked_diff, secret_values
+from afoot.hosts.masked_diff import MASK, masked_diff, secret_values
+from afoot.hosts.plan import FileChange
 from tests.hosts.conftest import placed
 from tests.hosts.sample_files import NAMES, SAMPLES, Sample
 

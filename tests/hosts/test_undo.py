@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from afoot.config import settings
-from afoot.hosts import install, secrets
-from afoot.hosts import plan as record
+from afoot.hosts import install, records, secrets
 from tests.hosts.conftest import placed
 from tests.hosts.install_steps import config_text, installed, read, tables, undone
 from tests.hosts.sample_files import NAMES, SAMPLES, Sample
@@ -23,7 +22,7 @@ def test_undo_gives_the_same_bytes(sample: Sample, is_adopting: bool) -> None:
     installed(wish, is_adopting=is_adopting)
     undone(wish)
     assert wish.file.read_bytes() == sample.data
-    assert record.read_records() == {} and secrets.read_all() == {}
+    assert records.read_records() == {} and secrets.read_all() == {}
     assert config_text() == ""
 
 

@@ -12,8 +12,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from afoot.config.tables import BUILT_IN_SERVERS, InvalidSetting, Server, convert_table
-from afoot.hosts import edit_toml, files, secrets
-from afoot.hosts import plan as record
+from afoot.hosts import edit_toml, files, records, secrets
 from afoot.hosts.adopt_server import AdoptedServer, CannotAdopt, ServerOrigin, adopt_server
 from afoot.hosts.document import (
     ENTRY_NAME,
@@ -25,27 +24,20 @@ from afoot.hosts.document import (
 )
 from afoot.hosts.files import FileError
 from afoot.hosts.known_hosts import Host
-from afoot.hosts.plan import (
-    FileChange,
-    InstallPlan,
-    InstallRecord,
-    InstallRequest,
-    MovedServer,
-    ServerMove,
-    digest,
-)
+from afoot.hosts.plan import FileChange, InstallPlan, InstallRequest, ServerMove
+from afoot.hosts.records import InstallRecord, MovedServer, digest
 
 
 def plan_install(request: InstallRequest, *, is_adopting: bool = False) -> InstallPlan:
     """Plan the installation; raises FileError if the host's file or afoot.toml cannot be read."""
     before = files.read(request.file)
     document = HostDocument(request.host, request.file, before or "")
-    kept = record.read_record(request.file) or InstallRecord(request.host.name)
+    kept = records.read_record(request.file) or InstallRecord(request.host.name)
     kept.is_new_file |= before is None
     kept.is_new_table |= not document.has_table()
     wanted = afoot_entry(request.host, request.config)
     plan = InstallPlan(request.host, request.scope, FileChange(request.file, before, before), record=kept)
-    plan.previous = record.read_record(request.file)
+    plan.previous = records.read_record(request.file)
     plan.notes = path_warnings(str(wanted["command"]))
     if request.scope == "project":
         plan.notes.append(
@@ -148,7 +140,7 @@ class _Adoption:
             self._add(server, found)
         document, taken = document.remove(name)
         is_ours = is_new or any(
-            one.server == server for other in record.read_records().values() for one in other.moved
+            one.server == server for other in records.read_records().values() for one in other.moved
         )
         moved = MovedServer(name, taken, server, found.table, sorted(found.secrets), is_ours)
         assert self.plan.record is not None

@@ -6,26 +6,18 @@ by the record.
 
 from pathlib import Path
 
-from afoot.hosts import edit_toml, files, secrets
-from afoot.hosts import plan as record
+from afoot.hosts import edit_toml, files, records, secrets
 from afoot.hosts.document import EMPTY_JSON, ENTRY_NAME, HostDocument, entry_command, is_ours
 from afoot.hosts.edit_json import EditError
 from afoot.hosts.files import FileError
-from afoot.hosts.plan import (
-    FileChange,
-    InstallPlan,
-    InstallRecord,
-    InstallRequest,
-    MovedServer,
-    ServerMove,
-    digest,
-)
+from afoot.hosts.plan import FileChange, InstallPlan, InstallRequest, ServerMove
+from afoot.hosts.records import InstallRecord, MovedServer, digest
 
 
 def plan_undo(request: InstallRequest) -> InstallPlan:
     """Plan the undo; raises FileError if a file cannot be read."""
     before = files.read(request.file)
-    recorded = record.read_record(request.file)
+    recorded = records.read_record(request.file)
     plan = InstallPlan(
         request.host, request.scope, FileChange(request.file, before, before), previous=recorded
     )
@@ -98,7 +90,7 @@ def _plan_config(plan: InstallPlan, recorded: InstallRecord) -> None:
     text = before or ""
     others = {
         one.server
-        for key, other in record.read_records().items()
+        for key, other in records.read_records().items()
         if key != str(plan.change.file)
         for one in other.moved
     }

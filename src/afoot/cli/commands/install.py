@@ -77,7 +77,7 @@ def install(
 
 def _difference(plan: "InstallPlan", request: "InstallRequest") -> str:
     from afoot.hosts.document import HostDocument
-    from afoot.hosts.plan import masked_diff, secret_values
+    from afoot.hosts.masked_diff import masked_diff, secret_values
 
     texts = [text for text in (plan.change.before, plan.change.after) if text is not None]
     servers = [
