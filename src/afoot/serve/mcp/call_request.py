@@ -42,10 +42,11 @@ from afoot.errors import AfootError, CallerError, ToolError
 from afoot.serve.api.views import call_eta, eta_range, usual_gap_s
 from afoot.serve.caller_presence import CallerRequests, requests_of
 from afoot.serve.gateway_state import GatewayState
-from afoot.serve.mcp import handle_tools, tasks
+from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.app.tools import is_app_tool, run_app_tool
 from afoot.serve.mcp.idempotency import abandoned_twin, call_of_key
 from afoot.serve.mcp.streams import EVENT_MAX_BYTES, ResponseStream, record_request
+from afoot.serve.mcp.tasks import requests as task_requests
 from afoot.serve.unread_results import LARGE_RESULT_BYTES
 from afoot.wire import resources as wire_resources
 from afoot.wire import results
@@ -506,8 +507,8 @@ class CallRequest:
         if self.tool_call.is_lookup:  # only calls of tools can be tasks
             return
         is_modern = self.era.modern
-        self.as_task = tasks.runs_as_task(self.gateway, self.tool_call, tool, modern=is_modern)
-        self.may_become_task = is_modern and tasks.may_become_task(self.gateway, self.tool_call, tool)
+        self.as_task = task_requests.runs_as_task(self.gateway, self.tool_call, tool, modern=is_modern)
+        self.may_become_task = is_modern and task_requests.may_become_task(self.gateway, self.tool_call, tool)
 
     def _wait_for(self, live: LiveCall) -> None:
         """Follow a call that another request opened; leaving it is no cancel."""

@@ -26,7 +26,7 @@ from afoot.serve.mcp.era_2026 import RESOURCE_LISTS, resource_list, tools_for_cl
 from afoot.serve.mcp.lookups import answer_lookup_2025, serve_lookup
 from afoot.serve.mcp.pending import CANCELLED, PendingRequests, id_in_use
 from afoot.serve.mcp.streams import ResponseStream, unrecorded
-from afoot.serve.mcp.tasks_2025 import SessionTasks, answer_task_request_2025, tools_with_task_support
+from afoot.serve.mcp.tasks.tasks_2025 import SessionTasks, answer_task_request_2025, tools_with_task_support
 from afoot.serve.resources import ChangeListener
 from afoot.wire import framing, mcp_2025, resources, results
 from afoot.wire.jsonrpc import METHOD_NOT_FOUND, Envelope, Fault, Id

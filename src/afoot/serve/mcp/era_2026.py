@@ -18,7 +18,7 @@ from afoot.core.ports import CallOrigin, Tool
 from afoot.engine.followers import Wakeup
 from afoot.serve.access.guard import LOCAL_CALLER, STDIO_CALLER
 from afoot.serve.gateway_state import GatewayState
-from afoot.serve.mcp import handle_tools, tasks
+from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.app.offer import (
     capabilities_for_client,
     list_tools,
@@ -30,7 +30,8 @@ from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.lookups import answer_lookup_2026, read_lookup, serve_lookup
 from afoot.serve.mcp.pending import CANCELLED, PendingRequests
 from afoot.serve.mcp.streams import ResponseStream, finish_within_bound
-from afoot.serve.mcp.tasks import watch_tasks
+from afoot.serve.mcp.tasks import requests as task_requests
+from afoot.serve.mcp.tasks.notifications import watch_tasks
 from afoot.serve.resources import LISTS, MAX_SUBSCRIPTIONS, ChangeListener, ResourceCatalog
 from afoot.wire import mcp_2025, mcp_2026
 from afoot.wire.jsonrpc import INVALID_PARAMS, Envelope, Fault, Id, read_params
@@ -147,7 +148,7 @@ class Era2026(Struct, eq=False):
         elif message.method == "subscriptions/listen":
             await self._listen(message, request_id, stream, headers)
         elif message.method in METHODS_2026:
-            last = await tasks.answer_task_request(gateway, message, headers, caller)
+            last = await task_requests.answer_task_request(gateway, message, headers, caller)
             await finish_within_bound(stream, last, gateway.unread, caller)
         elif message.method in LOOKUPS:
             await self._look_up(message, stream, headers)
@@ -207,7 +208,7 @@ class Era2026(Struct, eq=False):
             if not request.is_hand_over_recorded("task"):
                 return None
             request.detach()
-            return tasks.created_result(self._pending.gateway, request.tool_call.id, request.live)
+            return task_requests.created_result(self._pending.gateway, request.tool_call.id, request.live)
         able = request.tool_call.capabilities
         takes_rounds = any(one is not None for one in (able.elicitation, able.sampling, able.roots))
         is_round = takes_rounds and request.round < MAX_ROUNDS and not request.has_own_deadline

@@ -11,7 +11,7 @@ from jwt.algorithms import OKPAlgorithm
 from afoot.config.tables import AccessSettings
 from afoot.serve.access.jwt import JwtIssuer
 from afoot.serve.access.principal import Denied
-from afoot.serve.mcp import tasks_2025
+from afoot.serve.mcp.tasks import tasks_2025
 from afoot.wire import gateway_proof, sealed_state
 from afoot.wire.jsonrpc import Fault
 from afoot.wire.sealed_state import LookupState, RequestState, ResumePosition, SessionTicket

@@ -4,7 +4,7 @@ import asyncio
 
 from afoot.core.ports import Run
 from afoot.engine.live_call import Submission
-from afoot.serve.mcp.tasks import EVENT_MAX_BYTES
+from afoot.serve.mcp.tasks.notifications import EVENT_MAX_BYTES
 from tests.serve.fake_gateway import faked, nap, only, site_of
 from tests.serve.raw_transports import Pipe, Web, call, modern
 from tests.serve.task_client import ABLE, Asker, walk

@@ -9,7 +9,7 @@ from afoot.core.facts import Limits
 from afoot.core.ports import PurgeRule, Run
 from afoot.engine.live_call import Claim, Submission
 from afoot.engine.recovery import load_call
-from afoot.serve.mcp import tasks_2025
+from afoot.serve.mcp.tasks import tasks_2025
 from afoot.store.memory import MemoryJournal
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault
 from tests.serve.fake_gateway import Client, Message, faked, nap, site_of

@@ -8,8 +8,8 @@ import pytest
 from afoot.core.ports import Run
 from afoot.engine.engine import Submission
 from afoot.engine.followers import Wakeup
-from afoot.serve.mcp import tasks
-from afoot.serve.mcp.tasks import TaskWatch
+from afoot.serve.mcp.tasks import notifications
+from afoot.serve.mcp.tasks.notifications import TaskWatch
 from afoot.wire.tasks import RELATED_TASK
 from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import YES, Message, faked, said, site_of
@@ -122,7 +122,7 @@ async def test_a_question_on_a_stream_that_broke_is_asked_on_the_next() -> None:
 @faked
 async def test_many_tasks_take_no_news_from_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """H3, Q1: each is told of, and so is what it asks, however many begin before anybody is told."""
-    monkeypatch.setattr(tasks, "MAX_WATCHED", 3)
+    monkeypatch.setattr(notifications, "MAX_WATCHED", 3)
     async with site_of(ask_late) as gateway:
         watching = TaskWatch(gateway, Wakeup(), lambda live: [live.call.id.encode()])
         calls = [gateway.engine.submit(Submission("tool")) for _ in range(6)]

@@ -22,7 +22,8 @@ from afoot.serve.gateway_state import GatewayState
 from afoot.serve.mcp.call_request import CallRequest, Era
 from afoot.serve.mcp.client_requests_2025 import CallQuestions, TaskAsker
 from afoot.serve.mcp.streams import ResponseStream
-from afoot.serve.mcp.tasks import TaskNewsStream, TaskWatch, find_task, is_kept, task_status
+from afoot.serve.mcp.tasks.notifications import TaskNewsStream, TaskWatch
+from afoot.serve.mcp.tasks.requests import find_task, is_kept, task_status
 from afoot.wire import results, tasks
 from afoot.wire.jsonrpc import Envelope, Id
 from afoot.wire.results import Capabilities, ToolCall
