@@ -14,8 +14,8 @@ from afoot.engine.recovery import load_call
 from afoot.engine.wire_log import CallMessages, WireMessage
 from afoot.errors import UnknownName
 from afoot.serve.access.principal import ANSWER
-from afoot.serve.api.call_events import FollowOptions, is_position, stream_events
 from afoot.serve.api.history.call_filters import ENDED_FILTERS, FILTERS, read_filters, read_flag, read_time
+from afoot.serve.api.live.call_events import FollowOptions, is_position, stream_events
 from afoot.serve.api.request import ApiError, ApiRequest, read_choice, read_number
 from afoot.serve.api.views import (
     CallView,

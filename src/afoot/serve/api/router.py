@@ -16,25 +16,24 @@ from afoot.observe.prometheus import CONTENT_TYPE
 from afoot.serve.access.guard import Denied, Guard, challenge_headers
 from afoot.serve.access.principal import ADMIN, ANSWER, CALL, WATCH
 from afoot.serve.api import (
-    allowlist,
     browsers,
     callers,
     calls,
     cluster,
     hosts,
     metrics,
-    questions,
     resources,
     servers,
     sessions,
     tools,
 )
-from afoot.serve.api.call_events import read_options, stream_events
-from afoot.serve.api.call_page import cancels, earlier_answers, runs, story
+from afoot.serve.api.call_page import cancels, runs, story
 from afoot.serve.api.calls import call_in_path
 from afoot.serve.api.history import purge_export, summary
 from afoot.serve.api.history.call_filters import FILTERS
 from afoot.serve.api.live import activity, event_feed
+from afoot.serve.api.live.call_events import read_options, stream_events
+from afoot.serve.api.questions import allowlist, earlier_answers, questions
 from afoot.serve.api.request import ApiError, ApiRequest, Handler, as_api_error
 from afoot.serve.api.views import CallView, encode_json
 from afoot.serve.gateway_state import GatewayState

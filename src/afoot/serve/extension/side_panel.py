@@ -12,7 +12,7 @@ from afoot.engine.followers import Watcher
 from afoot.errors import UnknownName
 from afoot.providers.browser.extension import BrowserRegistry, ExtensionLink
 from afoot.providers.browser.views import TabView
-from afoot.serve.api.questions import with_review
+from afoot.serve.api.questions.questions import with_review
 from afoot.serve.api.request import as_api_error
 from afoot.serve.api.views import (
     QuestionView,

@@ -1,1 +1,1 @@
-"""Routes behind the page of a call: its story, its neighbours, its delayed cancel, and earlier answers."""
+"""Routes behind the page of a call: its story, its neighbours, and its delayed cancel."""

@@ -1,1 +1,1 @@
-"""Routes behind the live view: the event feed of all calls, the clocks of calls, and the last hour."""
+"""Routes behind the live view: the events of all calls and of one, the clocks of calls, the last hour."""

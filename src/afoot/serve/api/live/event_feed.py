@@ -26,7 +26,7 @@ from afoot.engine.followers import MAX_QUEUED_FACTS, Wakeup, Watcher
 from afoot.engine.live_call import SAMPLE_S, LiveCall
 from afoot.errors import StoreError
 from afoot.observe.eta import Eta
-from afoot.serve.api.call_events import is_position
+from afoot.serve.api.live.call_events import is_position
 from afoot.serve.api.live.clocks import last_heard
 from afoot.serve.api.request import ApiRequest
 from afoot.serve.api.views import (

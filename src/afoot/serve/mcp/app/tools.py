@@ -18,7 +18,7 @@ from afoot.engine.approval.policy import BY_HOST
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AlreadyAnswered, ToolError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER
-from afoot.serve.api.questions import with_review
+from afoot.serve.api.questions.questions import with_review
 from afoot.serve.api.views import (
     CallView,
     call_view_with_forecast,

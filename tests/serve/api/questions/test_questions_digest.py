@@ -10,7 +10,7 @@ from tests.e2e.gateway import Gateway, serving, until
 from tests.e2e.gateway_with_servers import fronting
 from tests.serve.api_client import Answer, Api
 
-SERVER: Final = Path(__file__).parents[2] / "providers" / "upstream" / "changing_server.py"
+SERVER: Final = Path(__file__).parents[3] / "providers" / "upstream" / "changing_server.py"
 
 
 def ask(api: Api, **arguments: object) -> dict[str, Any]:
