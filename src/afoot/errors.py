@@ -13,6 +13,7 @@ AfootError
 ├── ToolError              it failed; category, code, retryable, retry_after
 ├── RunnerDied             the server, child process or tab of a tool died
 └── StoreError             the history could not be written or read
+    └── DamagedCall        one call of it cannot be read, now or later
 
 Anything else that is raised is a bug, and stays a plain exception.
 """
@@ -127,6 +128,10 @@ class RunnerDied(AfootError):
 
 class StoreError(AfootError):
     """The history could not be written or read."""
+
+
+class DamagedCall(StoreError):
+    """A stored call that is damaged, or of a newer version, so that reading it again is in vain."""
 
 
 # HTTP status to (category, retryable), as a tool that talks to a web service usually means it.

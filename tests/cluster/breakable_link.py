@@ -1,7 +1,7 @@
 """A TCP connection to Redis that tests cut: a partition between one gateway and its Redis."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 
@@ -10,6 +10,7 @@ class BreakableLink:
 
     def __init__(self, port: int) -> None:
         self._port = port
+        self.loses_reply_to = b""  # a part of a request: its connection breaks before the reply, once
         self._is_cut = False
         self._pipes: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
@@ -51,14 +52,29 @@ class BreakableLink:
                 pipe.transport.abort()
             return
         self._pipes |= {writer, to_writer}
+        is_lost = asyncio.Event()
+
+        def request_passes(data: bytes) -> bool:
+            if self.loses_reply_to and self.loses_reply_to in data:
+                self.loses_reply_to = b""
+                is_lost.set()
+            return True
+
+        def reply_passes(data: bytes) -> bool:
+            return not is_lost.is_set()
+
         with suppress(OSError):
-            await asyncio.gather(_pass_on(reader, to_writer), _pass_on(to_reader, writer))
+            await asyncio.gather(
+                _pass_on(reader, to_writer, request_passes), _pass_on(to_reader, writer, reply_passes)
+            )
         self._pipes -= {writer, to_writer}
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pass_on(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: Callable[[bytes], bool]
+) -> None:
     try:
-        while data := await reader.read(65536):
+        while (data := await reader.read(65536)) and passes(data):
             writer.write(data)
             await writer.drain()
     finally:

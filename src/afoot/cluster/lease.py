@@ -20,7 +20,8 @@ FORGET_S: Final = 60.0  # after its lease, for which a dead gateway is still lis
 
 ROLES: Final = ("gateway", "worker")
 
-# Renews the lease of a gateway or a worker. Gives the time, and of every member its id, lease, description.
+# Renews the lease of a gateway or a worker. Gives the time, how many members have left the list, and of every
+# member its id, lease, description.
 _RENEW = """
 local p, me, lease, info, forget = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local role = ARGV[6]
@@ -30,6 +31,7 @@ local function forget_member(kind, id)
   redis.call('ZREM', p .. kind .. 's', id)
   redis.call('HDEL', p .. kind, id)
   redis.call('DEL', p .. 'inbox:' .. id)
+  redis.call('HINCRBY', p .. 'meta', 'left', 1)
 end
 if lease > 0 and redis.call('EXISTS', p .. 'dead:' .. me) == 1 then return {'DEAD'} end
 if lease > 0 then
@@ -38,7 +40,7 @@ if lease > 0 then
 else
   forget_member(role, me)
 end
-local found = {string.format('%.6f', now)}
+local found = {string.format('%.6f', now), redis.call('HGET', p .. 'meta', 'left') or '0'}
 for _, kind in ipairs({'gateway', 'worker'}) do
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', p .. kind .. 's', '-inf', now - forget)) do
     forget_member(kind, id)
@@ -103,6 +105,7 @@ class Lease:
         self.describe: Callable[[], bytes] = lambda: b"{}"  # this member for the others; called in the thread
         self.gateways: Sequence[Member] = ()
         self.workers: Sequence[Member] = ()
+        self.departures = 0  # members that have left the list; one may have left calls to others
         self._role = role
         self.skew_s = 0.0  # by which the clock of Redis is ahead of this machine's
         self.has_lapsed = False  # it had run out since this was last set to False
@@ -197,6 +200,7 @@ class Lease:
         took_s = time.monotonic() - began
         self.skew_s = now - (wall + took_s / 2)
         members: dict[str, list[Member]] = {role: [] for role in ROLES}
-        for role, name, until, told in zip(found[1::4], found[2::4], found[3::4], found[4::4], strict=True):
+        for role, name, until, told in zip(found[2::4], found[3::4], found[4::4], found[5::4], strict=True):
             members[role.decode()].append(Member(name.decode(), float(until) - now, told))
         self.gateways, self.workers = (members[role] for role in ROLES)
+        self.departures = int(found[1])

@@ -24,7 +24,7 @@ from afoot.cluster.operations import DrainOrder, Operations
 from afoot.cluster.outbox import Outbox, send_readings
 from afoot.cluster.runs import WorkerInfo, read_worker
 from afoot.cluster.sealing_keys import SharedKeys
-from afoot.cluster.takeover import LOOK_S, take_over
+from afoot.cluster.takeover import LOOK_S, TakeOver
 from afoot.config.tables import ClusterSettings
 from afoot.core.ports import ClusterFigures, ClusterMemberInfo, KeyRotation
 from afoot.core.sealing_keys import SealingKey, SealingKeys
@@ -132,6 +132,7 @@ class ClusterService:
 
     _inbox: Inbox
     _functions: WorkerFunctions
+    _taking: TakeOver
 
     def __init__(self, member: ClusterMember, engine: Engine, lease: Lease) -> None:
         self._member = member
@@ -143,7 +144,8 @@ class ClusterService:
         self._has_docket = True
         self.figures = ClusterFigures(is_heard=True)  # this gateway was opened with it
         self.on_declared_dead: Callable[[], object] = lambda: None
-        self._known = set[str]()  # the gateways that were heard of at the last look
+        self._departures = 0  # as they were counted at the last look
+        self._with_commands = dict[str, None]()  # calls that were taken over, and may have commands that wait
         self._operations = Operations(member.journal, lease, member.members, self.take_over)
         self._stack = AsyncExitStack()
 
@@ -154,6 +156,7 @@ class ClusterService:
         self._functions = WorkerFunctions(
             journal, self._open_queue, engine.recorder, lambda call: engine.own_call(call) is not None
         )
+        self._taking = TakeOver(engine, journal, self._functions)
         inbox = self._inbox = Inbox(engine, journal, self._functions, self._obey)
         loop = asyncio.get_running_loop()
         self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
@@ -267,15 +270,16 @@ class ClusterService:
 
     async def take_over(self) -> list[str]:
         """Go on with the calls of gateways that died; gives their ids. Raises StoreError."""
-        taken = await take_over(self._engine, self._member.journal, self._functions)
+        taken = await self._taking.run()
         self.figures = replace(self.figures, taken_over=self.figures.taken_over + len(taken))
-        for call in taken:
+        self._with_commands |= dict.fromkeys(taken)
+        for call in list(self._with_commands):
             await self._inbox.take_commands(call)  # which the dead owner had not carried out
+            self._with_commands.pop(call, None)
         return taken
 
     def look_for_dead(self) -> None:
         """Look for calls of gateways that died, from now on."""
-        self._known = {one.id for one in self._lease.gateways}
         self._run(self._look)
 
     async def _look(self) -> None:
@@ -283,10 +287,12 @@ class ClusterService:
             await asyncio.sleep(LOOK_S)
             await self._count()
             self._describe()
-            known, self._known = self._known, {one.id for one in self._lease.gateways}
-            has_left = bool(known - self._known)  # it may have left calls to others
+            before, self._departures = self._departures, self._lease.departures
+            has_left = self._departures != before  # it may have left calls to others
             is_silent = any(not one.lives for one in self._lease.gateways)
-            if not self._is_draining and (is_silent or has_left):
+            if is_silent or has_left or self._with_commands:
+                self._taking.has_more = True  # until a look has found them all, however late that is
+            if self._taking.has_more and not self._is_draining:
                 try:
                     await self.take_over()
                 except StoreError as error:

@@ -33,6 +33,8 @@ LASTING_CALLERS = (
     "token:",
     "oauth:",
 )  # how the names of callers begin that outlive a connection
+# Raised for a stored call that is damaged, or of a newer version; it may not stop all others.
+UNREADABLE = (AfootError, ValueError, KeyError)
 
 log = logging.getLogger("afoot.engine")
 
@@ -85,22 +87,27 @@ def call_from_entries(entries: list[Entry]) -> LiveCall:
     return live
 
 
-async def recover(engine: Engine, caller: str = "", calls: Sequence[str] | None = None) -> None:
-    """Go on with the calls of a gateway that died, or end them.
-
-    `caller`: only with those of this one. `calls`: those of the dead gateway; None: all that have no end.
-    """
-    recovery = _Recovery(engine)
-    results = Counter[str]()
-    for call_id in await engine.journal.unfinished() if calls is None else calls:
+async def recover(engine: Engine, caller: str = "") -> None:
+    """Go on with the calls of a gateway that died, or end them; `caller`: only with those of this one."""
+    found = list[LiveCall]()
+    for call_id in await engine.journal.unfinished():
         try:
             live = await load_call(engine, call_id)
-        except (AfootError, ValueError, KeyError) as error:  # it is damaged, and may not stop all others
+        except UNREADABLE as error:
             log.error("call %s of a gateway that died cannot be read: %s", call_id, error)
             continue
         if caller in ("", live.call.opened.caller):
-            await recovery.recover(live)
-            results[_result_in_words(live.call)] += 1
+            found.append(live)
+    await recover_loaded(engine, found)
+
+
+async def recover_loaded(engine: Engine, calls: Sequence[LiveCall]) -> None:
+    """Go on with these calls of a gateway that died, or end them."""
+    recovery = _Recovery(engine)
+    results = Counter[str]()
+    for live in calls:
+        await recovery.recover(live)
+        results[_result_in_words(live.call)] += 1
     if results:
         what = ", ".join(f"{count} {word}" for word, count in results.most_common())
         log.warning("calls of the gateway before that had not ended: %s (afoot calls lists them)", what)

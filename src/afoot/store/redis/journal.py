@@ -19,7 +19,7 @@ from afoot.config.tables import REDIS_ADDRESSES
 from afoot.core.fact_size import fact_bytes
 from afoot.core.facts import Entry, HandedOver, Opened, Sample
 from afoot.core.ports import Batch, CallOutline, CallQuery, CallRow, PurgeRule
-from afoot.errors import StoreError
+from afoot.errors import DamagedCall, StoreError
 from afoot.store import codec
 from afoot.store.redis import rows
 from afoot.store.redis.connect import Client, connect, is_cluster_node, store_error
@@ -223,10 +223,14 @@ class RedisJournal:
 
     async def run(self, script: str, *args: Any) -> Any:
         """Run a script that may be run twice; raises StoreError."""
+        with suppress(StoreError):
+            return await self.run_once(script, *args)
+        return await self.run_once(script, *args)
+
+    async def run_once(self, script: str, *args: Any) -> Any:
+        """Run a script. Raises StoreError, also where it has run and its reply is lost."""
         self._check_open()
         try:
-            with suppress(ConnectionError, RedisError):
-                return await self.scripts.run(script, *args)
             return await self.scripts.run(script, *args)
         except _TROUBLE as error:
             raise store_error(error, f"history in Redis ({self.place})") from error
@@ -327,7 +331,7 @@ class RedisJournal:
         try:
             return [entry for _, entry in codec.decode_facts([(0, call, last, body)])]
         except DecodeError as error:
-            raise StoreError(f"history in Redis ({self.place}): call {call} is damaged: {error}") from error
+            raise DamagedCall(f"history in Redis ({self.place}): call {call} is damaged: {error}") from error
 
 
 def key_prefix(name: str) -> str:
