@@ -136,6 +136,34 @@ async def call_unsafe(file: str, seconds: float, ctx: Context) -> str:
     return f"below: {await ctx.call('unsafe', {'file': file, 'seconds': seconds})}"
 
 
+def add_line(file: str, line: str) -> None:
+    """Add a line in one step, whichever process does it."""
+    with Path(file).open("a") as lines:
+        lines.write(f"{line}\n")
+
+
+async def be_in_turn(file: str, who: str, seconds: float) -> str:
+    """Mark when a tool begins and when it is over."""
+    add_line(file, f"+{who}")
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        add_line(file, f"-{who}")
+    return who
+
+
+@afoot.tool(concurrency=1)
+async def narrow(file: str, who: str, seconds: float) -> str:
+    """Run alone."""
+    return await be_in_turn(file, who, seconds)
+
+
+@afoot.tool(concurrency=2, queue=3, idempotent=True)
+async def cramped(file: str, who: str, seconds: float) -> str:
+    """Run twice at once; few may wait."""
+    return await be_in_turn(file, who, seconds)
+
+
 async def until(found: Callable[[], Any], what: str) -> Any:
     """Wait until something is true, and give it."""
     try:

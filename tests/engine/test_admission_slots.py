@@ -148,3 +148,15 @@ async def test_callers_take_turns() -> None:
             await over(engine, live)
     assert [took(live) for live in single] == [20.0, 30.0]
     assert [took(live) for live in many] == [10.0, 10.0, 20.0, 30.0, 40.0, 40.0]
+
+
+async def test_callers_take_turns_at_the_only_slot() -> None:
+    """C8: also where nobody has a slot when the next is given: it goes to who had no turn for longest."""
+    async with engine_of(ten, concurrency=1) as engine:
+        many = [engine.submit(Submission("tool", caller="many")) for _ in range(3)]
+        other = [engine.submit(Submission("tool", caller="other")) for _ in range(2)]
+        single = engine.submit(Submission("tool", caller="single"))
+        for live in (*many, *other, single):
+            await over(engine, live)
+    assert [took(live) for live in many] == [10.0, 20.0, 50.0]
+    assert [took(live) for live in other] == [30.0, 60.0] and took(single) == 40.0

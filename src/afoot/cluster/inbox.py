@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from afoot.cluster.functions import WorkerFunctions
 from afoot.cluster.operations import DrainOrder, read_order
+from afoot.cluster.slots import ClusterSlots
 from afoot.core.facts import Entry, Reading
 from afoot.core.owner_commands import OwnerCommand
 from afoot.engine.engine import Engine
@@ -34,10 +35,18 @@ _log = logging.getLogger("afoot.cluster")
 class Inbox:
     """Keeps an engine's mirrors true, and obeys commands. `run` goes on until it is cancelled."""
 
-    def __init__(self, engine: Engine, journal: RedisJournal, functions: WorkerFunctions, obey: Obey) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        journal: RedisJournal,
+        functions: WorkerFunctions,
+        slots: ClusterSlots,
+        obey: Obey,
+    ) -> None:
         self._engine = engine
         self._obey = obey
         self._functions = functions
+        self._slots = slots
         self._journal = journal
         prefix = journal.prefix
         self._keys = (f"{prefix}tail", f"{prefix}readings", f"{prefix}inbox:{journal.owner}")
@@ -118,6 +127,7 @@ class Inbox:
             _log.warning("the other gateways of the cluster are heard again")
             await self.load()
             self._functions.look_again()
+            self._slots.look_again()
         self._functions.is_deaf = False
         for key, entries in found.items() if isinstance(found, dict) else found or ():
             at = self._keys.index(key.decode())
@@ -144,6 +154,8 @@ class Inbox:
             call = fields[b"c"].decode()
             if b"w" in fields:
                 self._functions.receive(call, fields)
+            elif b"s" in fields:
+                self._slots.receive(call, int(fields[b"s"]))
             else:
                 await self.take_commands(call)
 

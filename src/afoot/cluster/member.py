@@ -24,6 +24,7 @@ from afoot.cluster.operations import DrainOrder, Operations
 from afoot.cluster.outbox import Outbox, send_readings
 from afoot.cluster.runs import WorkerInfo, read_worker
 from afoot.cluster.sealing_keys import SharedKeys
+from afoot.cluster.slots import ClusterSlots
 from afoot.cluster.takeover import LOOK_S, TakeOver
 from afoot.config.tables import ClusterSettings
 from afoot.core.ports import ClusterFigures, ClusterMemberInfo, KeyRotation
@@ -133,6 +134,7 @@ class ClusterService:
     _inbox: Inbox
     _functions: WorkerFunctions
     _taking: TakeOver
+    _slots: ClusterSlots
 
     def __init__(self, member: ClusterMember, engine: Engine, lease: Lease) -> None:
         self._member = member
@@ -157,16 +159,19 @@ class ClusterService:
             journal, self._open_queue, engine.recorder, lambda call: engine.own_call(call) is not None
         )
         self._taking = TakeOver(engine, journal, self._functions)
-        inbox = self._inbox = Inbox(engine, journal, self._functions, self._obey)
+        slots = self._slots = ClusterSlots(journal, engine.recorder)
+        inbox = self._inbox = Inbox(engine, journal, self._functions, slots, self._obey)
         loop = asyncio.get_running_loop()
         self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
         engine.others = outbox
+        engine.slots.shared = slots
         journal.follows_tail = True
         journal.on_fenced = engine.abandon
         await inbox.load()
         await self._take_workers()
         self._run(inbox.run)
         self._run(outbox.run)
+        self._run(slots.run)
         self._run(self._watch_workers)
         self._run(self._follow_keys)
         self._run(lambda: send_readings(engine, journal, lambda: self._lease.has_others))
@@ -179,6 +184,7 @@ class ClusterService:
                 task.cancel()  # again, if need be: the client library may take a cancel for a lost connection
             running = (await asyncio.wait(running, timeout=CANCEL_S))[1]
         self._engine.others = None
+        self._engine.slots.shared = None
         await self._stack.aclose()
 
     @property
@@ -309,6 +315,7 @@ class ClusterService:
                 _log.warning("it is not known yet which calls other gateways have: %s", error)
             else:
                 self._lease.has_lapsed = False
+                self._slots.look_again()
 
     @property
     def _is_draining(self) -> bool:

@@ -137,6 +137,7 @@ class OfferedTool(Struct, frozen=True, omit_defaults=True):
     idempotent: bool = False
     destructive: bool = False
     concurrency: int = 0
+    per_process: bool = False
     queue: int = 1000
     lifecycle: str = "off"
     scopes: Sequence[str] = ()

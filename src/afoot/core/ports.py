@@ -66,6 +66,7 @@ class Tool(Struct, frozen=True):
     definition: Raw  # {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons"}
     limits: Limits = Limits()
     concurrency: int = 0  # 0: no limit
+    per_process: bool = False  # whether that is what one machine bears, so that it counts there alone
     server_concurrency: int = 0  # of all tools of its server together
     queue: int = 1000
     read_only: bool = False

@@ -7,7 +7,9 @@ calls that may run at once; a full queue is an answer, not a wait (C8).
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import count
+from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -181,11 +183,44 @@ def _allow(
         log.error("call %s: what was allowed could not be stored: %s", call.id, error)
 
 
+class SharedSlots(Protocol):
+    """The slots of tools whose limit counts over all gateways of a cluster (D8)."""
+
+    def counts(self, tool: Tool) -> bool:
+        """Whether the limit of a tool counts over the cluster."""
+        ...
+
+    def take(self, live: LiveCall) -> Awaitable[Literal["held", "waits", "full"]]:
+        """Ask for a slot; a call that waits is in line until it has one, or is freed."""
+        ...
+
+    def granted(self, live: LiveCall) -> Awaitable[None]:
+        """Wait until a call in line has its slot."""
+        ...
+
+    def give_back(self, live: LiveCall) -> None:
+        """Give a slot to the next call; this one keeps its place in line for when it asks again."""
+        ...
+
+    def hold(self, live: LiveCall) -> None:
+        """Count a call that runs already, if its tool is counted."""
+        ...
+
+    def free(self, live: LiveCall) -> None:
+        """Give back the slot of a call, or its place in line, if it has one."""
+        ...
+
+    def forget(self, live: LiveCall) -> None:
+        """Leave the slot of a call, or its place in line, to its next owner."""
+        ...
+
+
 class Slots:
     """Counts running calls by tool, by server and by caller, and keeps the queue of waiting calls."""
 
     def __init__(self, per_server: int = 0) -> None:
         self.per_server = per_server  # for servers without a limit of their own; 0: no limit
+        self.shared: SharedSlots | None = None  # in a cluster
         # Calls at once on the workers of a cluster, by server, or by server and label.
         self.on_workers: dict[str, int] = {}
         self.per_caller: Callable[[str], int] | None = None  # calls at once of a caller; None: nobody has one
@@ -193,9 +228,19 @@ class Slots:
         self._taken: dict[str, int] = {}
         self._line: deque[LiveCall] = deque()
         self._callers = Counter[str]()  # that hold slots, and how many
+        # Of callers in line: when their last turn was, or when they came if they had none since.
+        self._since: dict[str, int] = {}
+        self._turns = count(1)
 
     def take(self, live: LiveCall) -> bool:
         """Take a slot for this call, if its tool, its server and its caller have one."""
+        return not self.is_shared(live) and self._take_here(live)
+
+    def is_shared(self, live: LiveCall) -> bool:
+        """Whether the limit of this call's tool counts over the cluster; such a call waits for a reply."""
+        return live.tool.concurrency > 0 and self.shared is not None and self.shared.counts(live.tool)
+
+    def _take_here(self, live: LiveCall) -> bool:
         limits = self._limits(live)
         if not limits:
             return True
@@ -207,27 +252,77 @@ class Slots:
     def hold(self, live: LiveCall) -> None:
         """Count a call that runs already, whether there is a slot for it or not."""
         self._hold(live, list(self._limits(live)))
+        if self.shared is not None:
+            self.shared.hold(live)
 
     async def wait(self, live: LiveCall, arm: Callable[[LiveCall], None]) -> None:
         """Return once this call has its slot; raises ToolError.unavailable if the queue is full.
 
         `arm` sets the timer of a call that has to wait.
         """
-        if self.take(live):
+        shared = self.shared
+        if shared is None or not self.is_shared(live):
+            await self._wait_here(live, arm)
+            return
+        try:
+            await self._wait_in_cluster(live, arm, shared)
+        except BaseException:
+            shared.free(live)
+            self._free_here(live)
+            raise
+
+    async def _wait_in_cluster(
+        self, live: LiveCall, arm: Callable[[LiveCall], None], shared: SharedSlots
+    ) -> None:
+        """Wait for a slot of the cluster, and for those of this gateway: its servers, workers and callers.
+
+        A call that waits for one kind holds none of the other meanwhile, which another call could use.
+        """
+        arm(live)
+        may_be_refused = True
+        while True:
+            await self._wait_here(live, arm, may_be_refused=may_be_refused)
+            told = await shared.take(live)
+            if told == "held":
+                return
+            self._free_here(live)
+            self.admit_waiting()
+            if told == "full":
+                raise _full_queue(live.tool)
+            await shared.granted(live)
+            if self._take_here(live):
+                return
+            shared.give_back(live)
+            may_be_refused = False  # it has been let into the line
+
+    async def _wait_here(
+        self, live: LiveCall, arm: Callable[[LiveCall], None], *, may_be_refused: bool = True
+    ) -> None:
+        if self._take_here(live):
             return
         name = full_name(live.tool)
-        if sum(1 for other in self._line if full_name(other.tool) == name) >= live.tool.queue:
-            raise ToolError.unavailable(
-                f"the queue of {titled(live.tool.name)} is full ({live.tool.queue} calls); try again later",
-                code="queue_full",
-            )
+        waiting = sum(1 for other in self._line if full_name(other.tool) == name)
+        if may_be_refused and waiting >= live.tool.queue:
+            raise _full_queue(live.tool)
         live.gate = asyncio.get_running_loop().create_future()
         self._line.append(live)
+        self._since.setdefault(live.call.opened.caller, next(self._turns))
         arm(live)
         await live.gate
 
     def free(self, live: LiveCall) -> None:
         """Give back the slot of this call, if it has one, even if the limits have changed since."""
+        self._free_here(live)
+        if self.shared is not None:
+            self.shared.free(live)
+
+    def leave_to_next_owner(self, live: LiveCall) -> None:
+        """Count a call no more that another gateway has, or is to have, with its slot over the cluster."""
+        self._free_here(live)
+        if self.shared is not None:
+            self.shared.forget(live)
+
+    def _free_here(self, live: LiveCall) -> None:
         held = self.holders.pop(live.call.id, ())
         if held:
             caller = live.call.opened.caller
@@ -240,21 +335,22 @@ class Slots:
                 del self._taken[key]  # callers come and go
 
     def _by_turns(self) -> list[LiveCall]:
-        if len({live.call.opened.caller for live in self._line}) < 2:
+        callers = {live.call.opened.caller for live in self._line}
+        if len(callers) < 2:
             return list(self._line)
         turns = Counter(self._callers)
-        ranked = list[tuple[int, int, LiveCall]]()
+        ranked = list[tuple[int, int, int, LiveCall]]()
         for at, live in enumerate(self._line):
             caller = live.call.opened.caller
-            ranked.append((turns[caller], at, live))
+            ranked.append((turns[caller], self._since[caller], at, live))
             turns[caller] += 1
-        return [live for _, _, live in sorted(ranked, key=lambda one: one[:2])]
+        return [one[-1] for one in sorted(ranked, key=lambda one: one[:-1])]
 
     def _limits(self, live: LiveCall) -> dict[str, int]:
         """The limits that count for this call, by what they limit."""
         tool = live.tool
         limits = {
-            f"tool:{full_name(tool)}": tool.concurrency,
+            f"tool:{full_name(tool)}": 0 if self.is_shared(live) else tool.concurrency,
             f"server:{tool.server}": tool.server_concurrency or self.per_server,
         }
         place = f"{tool.server} {tool.worker}" if tool.worker else tool.server
@@ -275,13 +371,25 @@ class Slots:
     def admit_waiting(self) -> None:
         """Let calls in line go on that can have a slot now.
 
-        Callers take turns: who has fewer slots is first, and the calls of one caller keep their order. So a
-        caller with a thousand calls in line keeps nobody else waiting for all of them.
+        Callers take turns: who has fewer slots is first, then who waits longest for a turn, and the calls of
+        one caller keep their order. So a caller with a thousand calls in line keeps nobody else waiting for
+        all of them.
         """
+        if not self._line:
+            return
         for live in self._by_turns():
             if live.call.state is not State.QUEUED:
                 self._line.remove(live)
-            elif self.take(live):
+            elif self._take_here(live):
                 self._line.remove(live)
+                self._since[live.call.opened.caller] = next(self._turns)
                 if live.gate is not None and not live.gate.done():
                     live.gate.set_result(None)
+        waiting = {live.call.opened.caller for live in self._line}
+        self._since = {caller: since for caller, since in self._since.items() if caller in waiting}
+
+
+def _full_queue(tool: Tool) -> ToolError:
+    return ToolError.unavailable(
+        f"the queue of {titled(tool.name)} is full ({tool.queue} calls); try again later", code="queue_full"
+    )

@@ -270,6 +270,7 @@ class EffectiveSettings(Struct, frozen=True):
             approval=approval,
             plain=is_plain and tool.trusted and not (join or task == "required"),
             concurrency=tool.concurrency if concurrency is None else concurrency,
+            per_process=tool.per_process and concurrency is None,
             server_concurrency=server.concurrency,
             lifecycle=_nearest(own, "lifecycle", tool),
             task=task,

@@ -410,7 +410,8 @@ class Engine:
                 return
             self.start(live)
             # The history says that it waits: a gateway that dies now would have it run a second time.
-            if self.write_ahead or not live.call.is_safe:
+            # A slot of the cluster is for one gateway alone, and only the record says which one that is.
+            if self.write_ahead or not live.call.is_safe or self.slots.is_shared(live):
                 await self._start_recorded()
         except asyncio.CancelledError:
             self.end(live, self.cancelled_end(live))
@@ -665,7 +666,7 @@ class Engine:
         self.commit(live, Released(self.clock.now(), how, call.cpu_s))
         if call.spent_s >= MIN_RUN_S and call.end is not None and call.end.outcome == "ok":
             self.durations.add(full_name(live.tool), call.spent_s)
-        if self.slots.holders:
+        if self.slots.holders or self.slots.shared is not None:
             self.slots.free(live)
             if self.closing is None:
                 self.slots.admit_waiting()
@@ -860,7 +861,7 @@ class Engine:
         del self._live[call_id]
         if live.timer is not None:
             live.timer.cancel()
-        self.slots.free(live)
+        self.slots.leave_to_next_owner(live)
         call = live.call
         if call.end is None:
             outcome = outcome_of_dead(call, began=call.started is not None)

@@ -332,6 +332,7 @@ class FunctionProvider:
             tool,
             starts=True,
             concurrency=tool.concurrency or DEFAULT_CONCURRENCY,
+            per_process=not tool.concurrency,
             isolation=asdict(isolated.limits),
         )
 
