@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from math import inf
 
 from msgspec import Struct
@@ -79,10 +80,8 @@ class ClientLimits:
                 return seconds or inf
         if (learned := self.learned_for(name)) is not None:
             return learned.limit_s
-        for pattern, seconds in KNOWN_LIMITS.items():
-            if fnmatchcase(name, pattern):
-                return seconds or inf
-        return settings.caller_limit_s or inf
+        known = _known_limit(name)
+        return (settings.caller_limit_s if known is None else known) or inf
 
     def learned_for(self, client: str) -> LearnedLimit | None:
         """The newest limit that was learned for this client."""
@@ -145,6 +144,11 @@ def stored_client_limits() -> ClientLimits:
 def is_timeout_reason(reason: str) -> bool:
     """Whether a cancel was sent by an SDK whose time was over."""
     return _TIMEOUT_REASON.search(reason) is not None
+
+
+@lru_cache(maxsize=64)  # each call that outlives a moment asks
+def _known_limit(name: str) -> float | None:
+    return next((seconds for pattern, seconds in KNOWN_LIMITS.items() if fnmatchcase(name, pattern)), None)
 
 
 def _short(client: str) -> str:

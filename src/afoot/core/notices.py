@@ -55,9 +55,11 @@ def result_line(result: Result) -> str:
     """The first line of a short result that is written for people; empty if it is data."""
     if not 2 < len(result.content) <= MAX_RESULT_BYTES or result.is_error:
         return ""
-    text = next((one.text for one in _read_blocks(result.content) if one.type == "text"), "")
-    line = text.strip().partition("\n")[0].strip()
-    return "" if _IS_DATA.match(line) or len(line) > MAX_LINE_CHARS else line
+    for block in _read_blocks(result.content):
+        if block.type == "text":
+            line = block.text.strip().partition("\n")[0].strip()
+            return "" if len(line) > MAX_LINE_CHARS or _IS_DATA.match(line) else line
+    return ""
 
 
 def _read_blocks(content: Raw) -> list[_Block]:

@@ -446,6 +446,7 @@ class Batch(Struct):
     rows: dict[str, CallRow] = {}
     # By call, up to where the facts so far have what its function on a worker said (`cluster.runs`).
     places: dict[str, str] = {}
+    content_bytes: int | None = None  # of its facts together (`fact_size`), where its writer has counted them
 
 
 class Journal(Protocol):

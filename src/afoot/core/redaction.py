@@ -98,6 +98,7 @@ _QUERY = re.compile(r"[?&]([\w.%-]++)=(?=[^&\s])")  # a parameter in an address
 _PREFIX = re.compile(r"[\w.-]*\Z")
 _PREFIX_CHARS = 64  # before a word in text that may belong to the same name
 _MAX_NAMES = 2000  # whose meaning is remembered
+_EMPTY_BYTES = 2  # of JSON that can say nothing, such as the arguments of a tool that has none
 # The last word of a name, where `{}` is any of LAST_WORDS: behind a separator, or with a capital of its own.
 _LAST = (
     r"(?:(?<![A-Za-z])(?i:{0})|(?<=[a-z0-9])(?:{1})|(?<=[A-Za-z0-9][-_. ])(?i:key)|(?<=[a-z0-9])(?:Key|KEY))"
@@ -264,6 +265,8 @@ class Redactor:
 
     def is_suspicious(self, body: Raw | bytes) -> bool:
         """Whether there may be a secret in JSON: the name of one, its shape, or one that is known."""
+        if len(body) <= _EMPTY_BYTES:
+            return False
         # Literals are found in a str eight times as fast as in bytes.
         text = bytes(body).decode("latin-1")
         if _has_escapes(text):

@@ -363,22 +363,29 @@ class Engine:
 
     def _publish(self, entries: list[Entry], was_recorded: bool) -> None:
         """Show facts to followers and watchers, now that they are recorded or wait in memory to be."""
+        calls, observers, watchers = self._live, self.observers, self.watchers
         for entry in entries:
-            live = self._live.get(entry.call)
+            live = calls.get(entry.call)
             if live is None or entry.seq <= live.recorded:
                 continue
             live.recorded = entry.seq
-            live.unrecorded = live.unrecorded or not was_recorded
-            live.remember(entry)
-            is_content = type(entry.fact) is Reported
+            if not was_recorded:
+                live.unrecorded = True
+            kind = type(entry.fact)
+            if kind is Reported or kind is Logged:
+                live.remember_content(entry)
+            else:
+                live.backlog.append(entry)
             for follower in live.followers:
-                follower.on_content() if is_content else follower.wake()
-            for watcher in self.observers:
-                watcher.on_fact(entry)
-            for watcher in self.watchers if live.mirror is None else ():
-                watcher.on_fact(entry)
-            if type(entry.fact) is Released:
-                del self._live[entry.call]
+                follower.on_content() if kind is Reported else follower.wake()
+            if observers:
+                for watcher in observers:
+                    watcher.on_fact(entry)
+            if watchers and live.mirror is None:
+                for watcher in watchers:
+                    watcher.on_fact(entry)
+            if kind is Released:
+                del calls[entry.call]
         if self._idle_waiter is not None and not self.own_calls():
             self._idle_waiter.set_result(None)
             self._idle_waiter = None
@@ -868,7 +875,7 @@ class Engine:
             text = f"{outcome}: {why}, and another one has taken the call over"
             end = self.make_end(live, outcome, Failure(text, "unavailable", outcome, retryable=call.is_safe))
             evolve(call, end)
-            live.remember(Entry(call_id, call.seq, end))
+            live.backlog.append(Entry(call_id, call.seq, end))
             live.unrecorded = True
         live.recorded = call.seq
         live.mirror = Mirror(owner)

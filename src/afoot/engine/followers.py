@@ -38,6 +38,8 @@ class Wakeup:
 
     def wake(self) -> None:
         """Wake the waiter, now or at its next wait."""
+        if self._is_set:  # by another fact of the same write, as a rule
+            return
         self._is_set = True
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
@@ -125,12 +127,14 @@ class Follower:
             newest = [live.call.latest] if live.call.latest is not None else []
             if self._every and live.readings is not None:
                 newest = list(live.readings)[-fresh:]
-        items: list[Fact | Reading] = []
-        for fact in facts:
-            while newest and precedes(newest[0], fact):
-                items.append(newest.pop(0))
-            items.append(fact)
-        items += newest
+        items = list[Fact | Reading](facts)
+        if newest:
+            items.clear()
+            for fact in facts:
+                while newest and precedes(newest[0], fact):
+                    items.append(newest.pop(0))
+                items.append(fact)
+            items += newest
         if live.call.contents and self._gap_s and any(type(fact) is Reported for fact in facts):
             self._next = self._clock.now() + self._gap_s
         self._armed = False

@@ -20,9 +20,7 @@ from afoot.core.facts import (
     ChildSummary,
     Entry,
     Finished,
-    Logged,
     Reading,
-    Reported,
     Trace,
 )
 from afoot.core.ports import CallerPresence, CallOrigin, Provider, TimerHandle, Tool, Work
@@ -134,21 +132,20 @@ class LiveCall(Struct, eq=False):
     below: "Subtree | None" = None  # once it has called a tool itself
     hidden: tuple[tuple[Raw, Raw, int], Set[str]] | None = None  # the answer of `secrets`, and to what
 
-    def remember(self, entry: Entry) -> None:
-        """Keep a fact for followers that lag. The oldest go where they are too many, or too large.
+    def remember_content(self, entry: Entry) -> None:
+        """Keep a report or a line for followers that lag. The oldest facts go if all are too large together.
 
         Followers then see a gap; the history has it. The end of a call stays.
         """
         backlog = self.backlog
         backlog.append(entry)
-        if type(entry.fact) is Reported or type(entry.fact) is Logged:
-            self.backlog_bytes += fact_bytes(entry.fact)
-            if self.backlog_bytes > BACKLOG_BYTES:
-                # Counted anew: facts may have fallen out by their number since.
-                size = sum(fact_bytes(one.fact) for one in backlog)
-                while size > BACKLOG_BYTES and len(backlog) > 1 and type(backlog[0].fact) is not Finished:
-                    size -= fact_bytes(backlog.popleft().fact)
-                self.backlog_bytes = size
+        self.backlog_bytes += fact_bytes(entry.fact)
+        if self.backlog_bytes > BACKLOG_BYTES:
+            # Counted anew: facts may have fallen out by their number since.
+            size = sum(fact_bytes(one.fact) for one in backlog)
+            while size > BACKLOG_BYTES and len(backlog) > 1 and type(backlog[0].fact) is not Finished:
+                size -= fact_bytes(backlog.popleft().fact)
+            self.backlog_bytes = size
 
     def keep_answer(self, question_id: str, answer: Answer) -> None:
         """Store an answer unchanged, with its secrets; the facts have it without them."""

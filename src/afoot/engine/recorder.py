@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from afoot.core.call import is_advance
 from afoot.core.fact_size import fact_bytes, without_content
-from afoot.core.facts import Entry, Finished, Reading, Released, Reported, Sample
+from afoot.core.facts import Entry, Finished, Logged, Opened, Reading, Released, Reported, Sample
 from afoot.core.notices import last_words
 from afoot.core.ports import Batch, CallRow, Journal
 from afoot.engine.live_call import LiveCall
@@ -28,6 +28,7 @@ RETRY_S = 1.0
 MAX_POINTS, SPREAD = 64, 32  # of a call, from which its pace is known; they lie over its whole way
 CROWD = 16  # after a write with more facts, the next one waits a loop pass longer
 _NO_READING = Reading(0.0)
+_WITH_CONTENT = frozenset((Opened, Reported, Logged, Finished))  # facts that may be large
 
 log = logging.getLogger("afoot.engine")
 
@@ -66,16 +67,16 @@ class Recorder:
 
     def fact(self, entry: Entry, live: LiveCall) -> None:
         """Record a fact at the end of this loop pass; the end of a call makes a line in the list too."""
-        self._batch.entries.append(entry)
+        batch = self._batch
+        batch.entries.append(entry)
         end = entry.fact
-        if type(end) is Reported:
+        if type(end) in _WITH_CONTENT:
             self._batch_bytes += fact_bytes(end)
-        elif type(end) is Finished:
-            self._batch_bytes += fact_bytes(end)
+        if type(end) is Finished:
             call = live.call
-            opened = live.call.opened
-            latest = live.call.latest or _NO_READING
-            self._batch.rows[call.id] = CallRow(
+            opened = call.opened
+            latest = call.latest or _NO_READING
+            batch.rows[call.id] = CallRow(
                 call.id, opened.tool, opened.server, opened.caller, opened.at, call.state,
                 end.outcome, end.at,
                 latest.progress and float(latest.progress),  # a whole number may be too large for a store
@@ -213,6 +214,7 @@ class Recorder:
             return
         batch = self._batch
         self._batch = Batch()
+        batch.content_bytes = self._batch_bytes
         is_heavy = self._batch_bytes > PIECE_BYTES
         self._batch_bytes = 0
         after = self._after

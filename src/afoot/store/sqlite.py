@@ -51,7 +51,6 @@ _INSERT_LIVE = "INSERT OR IGNORE INTO live VALUES (?, ?)"
 _DELETE_LIVE = "DELETE FROM live WHERE call = ?"
 # Adds nothing. SQLite keeps the values of a statement until it gets others, and a body may have 30 MB.
 _NO_SEGMENT = (0, "", 0, b"", "", -1)
-_BULK_STATEMENTS = (_INSERT_SAMPLE, _INSERT_LIVE, _DELETE_LIVE)
 
 T = TypeVar("T")
 
@@ -164,7 +163,8 @@ class SqliteJournal:
         Rows that wait for their lot are looked through in memory and not written for it: every call with a
         new key asks this, and would pay for a lot of one row.
         """
-        waiting = [row for row in self._rows.values() if key and row.key == key and row.caller == caller]
+        rows = list(self._rows.values())  # the write thread adds some
+        waiting = [row for row in rows if key and row.key == key and row.caller == caller]
         found = [(row.opened, row.id) for row in waiting]
         found += await self._read(lambda db: search.keyed(db, caller, key))
         return max(found)[1] if found else None
@@ -241,8 +241,7 @@ class SqliteJournal:
         db = self._writer
         if db is None:
             raise StoreError(f"history {self.path}: it is not open")
-        rows = {**self._rows, **ready.rows}
-        flush_rows = ready.flush_rows or len(rows) >= ROW_BATCH
+        flush_rows = ready.flush_rows or len(self._rows) + len(ready.rows) >= ROW_BATCH
         db.execute("BEGIN IMMEDIATE")
         try:
             pos = self.position
@@ -257,20 +256,25 @@ class SqliteJournal:
             if ready.is_large:
                 db.execute(_INSERT_NEXT_SEGMENT, _NO_SEGMENT)
             if flush_rows:
+                rows = {**self._rows, **ready.rows}
                 db.executemany(_UPSERT_ROW, [astuple(row) for row in rows.values()])
                 db.execute(SAVE_LISTED_POSITION, (str(pos),))
-            for sql, columns in zip(
-                _BULK_STATEMENTS, (ready.samples, ready.opened, ready.ended), strict=True
-            ):
-                if columns:
-                    db.executemany(sql, columns)
+            if ready.samples:
+                db.executemany(_INSERT_SAMPLE, ready.samples)
+            if ready.opened:
+                db.executemany(_INSERT_LIVE, ready.opened)
+            if ready.ended:
+                db.executemany(_DELETE_LIVE, ready.ended)
             db.execute("COMMIT")
         except BaseException:
             if db.in_transaction:  # some errors have rolled it back already
                 db.execute("ROLLBACK")
             raise
         self.position = pos
-        self._rows = dict[str, CallRow]() if flush_rows else rows
+        if flush_rows:
+            self._rows = dict[str, CallRow]()
+        else:
+            self._rows.update(ready.rows)
         # About what the log has grown by: the bodies, and the pages that any commit touches.
         growth = ready.size + PAGE_BYTES * (6 + len(ready.facts) // 2)
         self.written_bytes += growth
