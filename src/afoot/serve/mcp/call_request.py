@@ -8,12 +8,12 @@ asked, and what its leaving means, is up to its `Era`; where the frames go, to i
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct, field
 
 from afoot.core.call import ProgressSeries
-from afoot.core.fact_size import fact_bytes
+from afoot.core.fact_size import fact_bytes, result_bytes
 from afoot.core.facts import (
     NOTHING,
     Answered,
@@ -57,6 +57,7 @@ from afoot.wire.results import ErrorMeta, FrameMeta, ProgressMeta, ResultMeta, T
 FIRST_NOTICE_S = 2.0  # no notice of ours before a call is this old (T5)
 AFTER_FORM_S = 1.0  # a call that runs on after a form is handed over no sooner than this
 FIRST_ESTIMATE_S = 1.0  # no estimate before a request is this old: most are over by then
+_NOT_YET: Any = None  # set by each constructor
 _WITHOUT_FRAME = (
     Opened,
     Started,
@@ -115,58 +116,50 @@ class Era(Protocol):
         ...
 
 
-class CallRequest:
-    """Follows a call for one request until its last frame."""
+class CallRequest(Struct, eq=False):
+    """Follows a call for one request until its last frame. Make it with one of its constructors."""
 
-    __slots__ = (
-        "_after", "_begun", "_called_by_handle", "_data_sent", "_data_since", "_due", "_form_since",
-        "_handed_over_at",
-        "_is_past_first_moment", "_known_children", "_knows_call", "_owes_handle", "_last_children", "_mark",
-        "_large_frames", "_missed", "_next_estimate", "_sent", "_shows_stages", "_timer", "as_task", "caller",
-        "era", "extra_frames", "gateway", "has_own_deadline", "joins_call", "live", "may_become_task",
-        "requests", "round", "series", "stopped", "stream", "tool_call", "waits", "wakeup",
-    )  # fmt: skip
+    gateway: GatewayState
+    tool_call: ToolCall
+    caller: str
+    stream: ResponseStream
+    era: Era
+    live: LiveCall = _NOT_YET
+    requests: CallerRequests = _NOT_YET
+    series: ProgressSeries = _NOT_YET  # the progress numbers that this request sends
+    wakeup: Wakeup = field(default_factory=Wakeup)
+    round: int = 0
+    stopped: bool = False
+    waits: bool = False  # for a call that another request opened; leaving is then no cancel
+    joins_call: bool = False  # that another request of its caller opened
+    as_task: bool = False  # unless it is over soon, or asks first, its request ends with a task
+    may_become_task: bool = False  # its request may end with a task late, behind progress
+    extra_frames: list[bytes] = []  # frames that no fact of the call stands for
+    has_own_deadline: bool = False  # the caller said itself when to end at the latest
+    _called_by_handle: bool = False  # one of our handle tools says which call, once it is followed
+    _after: int | None = None  # the fact behind which a stream that broke goes on
+    _mark: Callable[[int, int], None] | None = None
+    _due: float = inf  # when to end at the latest, whatever the call does (H5)
+    _form_since: float | None = None  # a form is open at the caller since
+    _handed_over_at: int | None = None  # the fact that must be on record before it is handed over
+    _owes_handle: bool = False  # it ends with a handle as soon as that is on record
+    _knows_call: bool = False  # whether the caller knows the id of its call
+    _large_frames: list[bytes] | None = None  # those before a large result, once that is there
+    _missed: int = 0  # facts that this reader was too slow for, and does not know of yet
+    _data_since: float = 0.0
+    _data_sent: int = 0  # reports with data in the second that began then
+    _shows_stages: bool = False
+    _known_children: dict[str, int] = {}  # what the caller knows of the calls below
+    _last_children: list[ChildSummary] = []  # for the last reading
+    _is_past_first_moment: bool = False
+    _timer: TimerHandle | None = None
+    _begun: float = 0.0
+    _sent: float = 0.0
+    _next_estimate: float = 0.0  # when the caller is next told how long it takes
 
-    live: LiveCall
-    requests: CallerRequests
-    series: ProgressSeries  # the progress numbers that this request sends
-
-    def __init__(
-        self, gateway: GatewayState, tool_call: ToolCall, caller: str, stream: ResponseStream, era: Era
-    ) -> None:
-        """Make a request that has no call yet: use one of the constructors below."""
-        self.gateway = gateway
-        self.tool_call = tool_call
-        self.caller = caller
-        self.stream = stream
-        self.era = era
-        self.wakeup = Wakeup()
-        self.round = 0
-        self.stopped = False
-        self.waits = False  # for a call that another request opened; leaving is then no cancel
-        self.joins_call = False  # that another request of its caller opened
-        self.as_task = False  # unless it is over soon, or asks first, its request ends with a task
-        self.may_become_task = False  # its request may end with a task late, behind progress
-        self.extra_frames: list[bytes] = []  # frames that no fact of the call stands for
-        self._called_by_handle = False  # one of our handle tools says which call, once it is followed
-        self._after: int | None = None  # the fact behind which a stream that broke goes on
-        self._mark: Callable[[int, int], None] | None = None
-        self._due = inf  # when to end at the latest, whatever the call does (H5)
-        self.has_own_deadline = False  # the caller said itself when
-        self._form_since: float | None = None  # a form is open at the caller since
-        self._handed_over_at: int | None = None  # the fact that must be on record before it is handed over
-        self._owes_handle = False  # it ends with a handle as soon as that is on record
-        self._knows_call = False  # whether the caller knows the id of its call
-        self._large_frames: list[bytes] | None = None  # those before a large result, once that is there
-        self._missed = 0  # facts that this reader was too slow for, and does not know of yet
-        self._data_since, self._data_sent = 0.0, 0  # reports with data in the second that began then
-        self._shows_stages = False
-        self._known_children: dict[str, int] = {}  # what the caller knows of the calls below
-        self._last_children: list[ChildSummary] = []  # for the last reading
-        self._is_past_first_moment = False
-        self._timer: TimerHandle | None = None
-        self._begun = self._sent = gateway.engine.clock.now()
-        self._next_estimate = self._begun + FIRST_ESTIMATE_S  # when the caller is next told how long it takes
+    def __post_init__(self) -> None:
+        self._begun = self._sent = self.gateway.engine.clock.now()
+        self._next_estimate = self._begun + FIRST_ESTIMATE_S
 
     @classmethod
     def opening(
@@ -672,7 +665,7 @@ class CallRequest:
             elif type(item) not in _WITHOUT_FRAME or self._shows_stages:
                 self.render(item, frames, asked)
             if type(item) is Finished:
-                if fact_bytes(item) >= LARGE_RESULT_BYTES:
+                if item.result is not None and result_bytes(item.result) >= LARGE_RESULT_BYTES:
                     self._large_frames = frames
                     return True
                 last = self._last_frame(item, bool(frames) or self.stream.streaming)
