@@ -13,10 +13,11 @@ import functools
 from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from afoot.config.tables import ConnectionSettings
@@ -24,7 +25,7 @@ from afoot.serve.access.peer import LOOPBACK, PEER, user_or_peer
 from afoot.serve.console import SECURITY_HEADERS
 from afoot.serve.http_server.acceptor import Acceptor
 from afoot.serve.http_server.connections import Connections
-from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, App
+from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, App, OneStepResponse
 
 CLOSE_TIMEOUT_S = 30.0  # how long a closed connection may take to hand over what was written
 WEBSOCKET_MAX_BYTES = 40 * 1024 * 1024  # a result of 32 MB, and what is around it
@@ -42,6 +43,14 @@ LINGER_BYTES = 1024 * 1024
 
 _NO_PIPELINE: Any = ()  # a queue in each connection, always empty, would cost it 0.8 KB
 _BETWEEN, _HEAD, _BODY = range(3)  # the part of a request that comes next
+_CHECKED_FIELDS = frozenset((b"host", b"expect"))
+_JSON_HEAD = b"".join(
+    [
+        STATUS_LINE[200],
+        *[f"{name.lower()}: {value}\r\n".encode("latin-1") for name, value in SECURITY_HEADERS],
+        b"content-type: application/json\r\ncontent-length: ",
+    ]
+)
 
 
 class UvicornServer(uvicorn.Server):
@@ -80,7 +89,7 @@ class HttpProtocol(HttpToolsProtocol):
     # would cost every connection 1.4 KB.
     __slots__ = (
         "_body_bytes", "_bounds", "_chunks", "_content_bytes", "_dropped_bytes", "_has_ended", "_has_host",
-        "_head_bytes", "_is_deaf", "_max_fields", "_next", "_refusal", "_settings", "_trailers", "_unused_s",
+        "_head_bytes", "_is_deaf", "_max_fields", "_next", "_refusal", "_settings", "_unused_s",
         "_window_bytes", "due", "replaces",
     )  # fmt: skip
 
@@ -97,7 +106,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._has_ended = False  # a request ended in the piece that is read
         self._has_host = False
         self._head_bytes = 0
-        self._trailers = 0
         self._chunks = 0
         self._body_bytes = 0  # with chunk heads and trailers
         self._content_bytes = 0  # without
@@ -225,34 +233,62 @@ class HttpProtocol(HttpToolsProtocol):
         self._has_host = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which is dropped: it would be read as a header."""
-        if self._next == _BODY:
-            self._trailers += 1
-            if self._trailers > self._max_fields:
-                self._stop(431, f"the request has over {self._max_fields} trailers")
-            return
-        headers = self.headers
-        if len(headers) >= self._max_fields:
-            self._stop(431, f"the request has over {self._max_fields} headers")
+        """A header, or a trailer: those come into a list of their own, which nobody reads."""
         name = name.lower()
+        if name in _CHECKED_FIELDS:
+            self._check_field(name, value)
+        headers = self.headers
+        headers.append((name, value))
+        if len(headers) > self._max_fields:
+            kind = "trailers" if self._next == _BODY else "headers"
+            self._stop(431, f"the request has over {self._max_fields} {kind}")
+
+    def _check_field(self, name: bytes, value: bytes) -> None:
+        if self._next == _BODY:
+            return
         if name == b"host":
             if self._has_host:  # a proxy in front may have checked the other one
                 self._stop(400, "header host: stands more than once")
             self._has_host = True
-        elif name == b"expect":
+        else:
             if value.lower() != b"100-continue":
                 self._stop(417, "header expect: only 100-continue can be met")
             self.expect_100_continue = True
-        headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Start the request, if its target is a path."""
         if not self.url.startswith(b"/"):
             self._stop(400, "the target of a request must be a path, as /mcp")
         self._next = _BODY
-        self._head_bytes = self._body_bytes = self._content_bytes = self._trailers = self._chunks = 0
+        self._head_bytes = self._body_bytes = self._content_bytes = self._chunks = 0
         self._window_bytes = -1
-        super().on_headers_complete()
+        self._begin_request()
+
+    def _begin_request(self) -> None:
+        """Start the application, as uvicorn does it, but with a response that can be sent in one step.
+
+        What is left out are pipelined requests, and a limit of requests at once: neither exists here.
+        """
+        parser, scope = self.parser, self.scope
+        version = parser.get_http_version()
+        scope["method"] = parser.get_method().decode("ascii")
+        if version != "1.1":
+            scope["http_version"] = version
+        if parser.should_upgrade() and self._should_upgrade():
+            return
+        target = httptools.parse_url(self.url)
+        path = target.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = target.path
+        scope["query_string"] = target.query or b""
+        self.cycle = ResponseCycle(
+            scope, self.transport, self.flow, self.logger, self.access_logger, False,
+            self.server_state.default_headers, asyncio.Event(), self.expect_100_continue,
+            version != "1.0" and parser.should_keep_alive(), self.on_response_complete,
+        )  # fmt: skip
+        application: Any = self.app
+        self._start_asgi_task(self.cycle, application)
+        self.headers = []  # for trailers
 
     def on_chunk_header(self) -> None:
         """A chunk of the body begins."""
@@ -325,6 +361,22 @@ class HttpProtocol(HttpToolsProtocol):
         self._dropped_bytes += size
         if self._dropped_bytes > LINGER_BYTES and self.due < inf:
             self.transport.abort()
+
+
+class ResponseCycle(RequestResponseCycle, OneStepResponse):
+    """A request and its response; a short JSON response is sent in one step."""
+
+    def respond_json(self, body: bytes) -> bool:
+        """Send a response with status 200 and this body; False if it must be sent in messages."""
+        is_plain = self.keep_alive and not (self.response_started or self.disconnected)
+        if not is_plain or self.flow.write_paused or self.scope["method"] == "HEAD":
+            return False
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False
+        self.transport.write(b"%b%d\r\n\r\n%b" % (_JSON_HEAD, len(body), body))
+        self.message_event.set()
+        self.on_response()
+        return True
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):

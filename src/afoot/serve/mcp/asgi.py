@@ -30,6 +30,7 @@ LENGTH_DIGITS = 20  # of the longest length that HTTP parsers read
 ONE_WRITE_BYTES = 16_384  # certainly fits into the socket's buffer: writing so much never waits
 WEBSOCKET_PROVED = "afoot.proved"  # key of a WebSocket's scope: a function that lifts the bounds of strangers
 PIECE_BYTES = 256 * 1024  # of a large body that are handed over at once
+_ACCEPT_BOTH = "application/json, text/event-stream"
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
@@ -37,6 +38,14 @@ class Disconnectable(Protocol):
     """A response that can take note that its reader has gone."""
 
     gone: bool
+
+
+class OneStepResponse:
+    """What `send` of the gateway's own server is bound to; other servers of ASGI take messages alone."""
+
+    def respond_json(self, body: bytes) -> bool:
+        """Send a response with status 200 and this body; False if it must be sent in messages."""
+        return False
 
 
 class DisconnectWatch:
@@ -160,6 +169,8 @@ class HttpResponse(Struct, eq=False):
             await self.send(frames if last is None else [*frames, last], more=False)
         elif last is None:
             await self.json(204, b"")
+        elif not self.headers and len(last) <= ONE_WRITE_BYTES and self._respond(last):
+            self.is_complete = True
         else:
             self.is_complete = True
             head = [JSON, (b"content-length", b"%d" % len(last)), *self.headers]
@@ -168,6 +179,11 @@ class HttpResponse(Struct, eq=False):
                 await self._send_large(last)
             else:
                 await self.transmit({"type": "http.response.body", "body": last})
+
+    def _respond(self, body: bytes) -> bool:
+        """Send a whole response in one step, if the server can: two messages cost it 9 % of a short call."""
+        server = getattr(self.transmit, "__self__", None)
+        return isinstance(server, OneStepResponse) and server.respond_json(body)
 
     def error_if_unanswered(self) -> bytes | None:
         """The error for a request of the handshake era that was cancelled, as the SDK's own server has it.
@@ -222,6 +238,23 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     return await read_rest({"type": "http.request", "body": b"", "more_body": True}, receive, limit)
 
 
+async def read_json(headers: Mapping[str, str], receive: Receive, limit: int) -> bytes:
+    """Read a request of JSON-RPC; raises Fault, or ConnectionResetError if its client leaves before its end.
+
+    Most have the same two headers, and come in one piece.
+    """
+    if headers.get("content-type") != "application/json" or headers.get("accept") != _ACCEPT_BOTH:
+        check_media_types(headers)
+    if "expect" in headers:  # the client waits for a word before it sends a body that may be refused
+        check_declared_length(headers.get("content-length", "0").encode("latin-1"), limit)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if len(body) > limit or message.get("more_body") or message["type"] != "http.request":
+        check_declared_length(headers.get("content-length", "0").encode("latin-1"), limit)
+        return await read_rest(message, receive, limit)
+    return body
+
+
 async def read_rest(message: Message, receive: Receive, limit: int) -> bytes:
     """Read the body that begins with this message; raises Fault, or ConnectionResetError."""
     body = bytearray()  # a body may come byte by byte, and must not be copied for each
@@ -256,13 +289,6 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return None
 
 
-def check_accept(accept: str) -> None:
-    """Check that the client takes JSON and event streams; raises Fault."""
-    if not _takes_both(accept):
-        text = "header accept: must have application/json and text/event-stream"
-        raise Fault(INVALID_REQUEST, text, status=406)
-
-
 @lru_cache(maxsize=16)  # a client sends the same header with every request: 3 µs
 def _takes_both(accept: str) -> bool:
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
@@ -271,11 +297,13 @@ def _takes_both(accept: str) -> bool:
 
 
 def check_media_types(headers: Mapping[str, str]) -> None:
-    """Check the media types that the client sends and takes; raises Fault."""
+    """Check the media types that the client takes and sends; raises Fault."""
+    if not _takes_both(headers.get("accept", "")):
+        text = "header accept: must have application/json and text/event-stream"
+        raise Fault(INVALID_REQUEST, text, status=406)
     kind = headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
         raise Fault(INVALID_REQUEST, "header content-type: must be application/json", status=415)
-    check_accept(headers.get("accept", ""))
 
 
 def check_duplicate_headers(scope: Scope, request: Id | None | UnsetType) -> None:

@@ -21,11 +21,9 @@ from afoot.serve.mcp.asgi import (
     Receive,
     Scope,
     Send,
-    check_declared_length,
     check_duplicate_headers,
-    check_media_types,
     header,
-    read_rest,
+    read_json,
 )
 from afoot.serve.mcp.era_2026 import Era2026
 from afoot.serve.mcp.pending import PendingRequests
@@ -34,7 +32,6 @@ from afoot.wire import framing, mcp_2025, mcp_2026, results
 from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Fault
 from afoot.wire.results import ToolCall
 
-_ACCEPT_BOTH = "application/json, text/event-stream"
 METHODS = b"GET, POST, DELETE"
 
 
@@ -63,12 +60,14 @@ class McpHttp:
             if who is not ANONYMOUS or self._gateway.settings.tool_headers:
                 reply.origin = self._origin(who, headers)
             if headers.get("mcp-protocol-version", mcp_2025.LATEST) in mcp_2025.VERSIONS:
-                await self._sessions.serve(scope, receive, reply, caller)
+                serving = self._sessions.serve(scope["method"], headers, receive, reply, caller)
+                del headers  # a call may wait long, and they are 1.1 KB; the frames below drop theirs, too
+                await serving
             elif scope["method"] != "POST":
                 await reply.json(405, b"", (b"allow", b"POST"))
             else:
                 serving = self._post(scope, headers, receive, reply, caller)
-                del headers  # a call may wait long, and they are 1.1 KB; the frames below drop theirs, too
+                del headers
                 await serving
         except Fault as fault:
             lacking = Denied(fault.status, fault.message, " ".join((CALL, *fault.missing_scopes)))
@@ -126,19 +125,11 @@ class McpHttp:
         self, scope: Scope, headers: dict[str, str], receive: Receive, reply: HttpResponse, caller: str
     ) -> None:
         """Serve one request of 2026-07-28."""
-        limit = self._gateway.settings.max_body_bytes
-        if headers.get("content-type") != "application/json" or headers.get("accept") != _ACCEPT_BOTH:
-            check_media_types(headers)
-        if "expect" in headers:  # the client waits for a word before it sends a body that may be refused
-            check_declared_length(headers.get("content-length", "0").encode("latin-1"), limit)
-        message = await receive()
-        body = message.get("body", b"")
-        if len(body) > limit or message.get("more_body") or message["type"] != "http.request":
-            body = await read_rest(message, receive, limit)
+        body = await read_json(headers, receive, self._gateway.settings.max_body_bytes)
         if reply.denied:  # it may have waited long with the rest of it
             raise ConnectionResetError
         asked = mcp_2026.read(body, headers)
-        del message, body
+        del body
         if len(headers) != len(scope["headers"]):
             check_duplicate_headers(scope, asked.id)
         is_call = isinstance(asked, ToolCall)

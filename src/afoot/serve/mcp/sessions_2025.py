@@ -8,6 +8,7 @@ request that broke (H2).
 import logging
 import os
 import secrets
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +19,7 @@ from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, StoreError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER, is_bridge
 from afoot.serve.gateway_state import GatewayState
-from afoot.serve.mcp.asgi import HttpResponse, Receive, Scope, check_accept, header, read_body
+from afoot.serve.mcp.asgi import HttpResponse, Receive, read_json
 from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.era_2025 import Era2025, ResumableStream
 from afoot.serve.mcp.era_2026 import relay_changes
@@ -42,7 +43,10 @@ MAX_SESSIONS = 10_000  # at once
 MAX_SESSIONS_PER_CALLER = 1000  # of these, where no quota says less
 MAX_ENDED_BYTES = 2 * 1024 * 1024  # of one day's file: 60,000 sessions
 MAX_ENDED_IN_MEMORY = 60_000
+SESSION_HEADER = "mcp-session-id"
 _DAY_S = 86_400
+
+Headers = Mapping[str, str]
 
 log = logging.getLogger("afoot.serve")
 
@@ -155,31 +159,32 @@ class Sessions2025:
         self._expire()
         return sum(held.owner == LOCAL_CALLER for held in self._held.values())
 
-    async def serve(
-        self, scope: Scope, receive: Receive, reply: HttpResponse, caller: str = LOCAL_CALLER
-    ) -> None:
-        """Serve one HTTP request of this era; raises Fault."""
-        method = scope["method"]
-        if method == "POST":
-            await self._post(scope, receive, reply, caller)
-        elif method == "GET":
-            await self._open_stream(await self._find(scope, caller), scope, reply)
-        elif method == "DELETE":
-            await self._end(scope, caller)
-            await reply.json(200, b"")
-        else:
-            await reply.json(405, b"", (b"allow", b"GET, POST, DELETE"))
+    def serve(
+        self, method: str, headers: Headers, receive: Receive, reply: HttpResponse, caller: str = LOCAL_CALLER
+    ) -> Awaitable[None]:
+        """Serve one HTTP request of this era; raises Fault when awaited.
 
-    async def _post(self, scope: Scope, receive: Receive, reply: HttpResponse, caller: str) -> None:
-        check_accept((header(scope, b"accept") or b"").decode("latin-1"))
-        message = jsonrpc.read(await read_body(scope, receive, self._gateway.settings.max_body_bytes))
+        This is no coroutine, because every wait of a request would then pass through one frame more.
+        """
+        if method == "POST":
+            return self._post(headers, receive, reply, caller)
+        if method == "GET":
+            return self._open_stream(headers, reply, caller)
+        if method == "DELETE":
+            return self._end(headers, reply, caller)
+        return reply.json(405, b"", (b"allow", b"GET, POST, DELETE"))
+
+    async def _post(self, headers: Headers, receive: Receive, reply: HttpResponse, caller: str) -> None:
+        message = jsonrpc.read(await read_json(headers, receive, self._gateway.settings.max_body_bytes))
         if reply.denied:
             raise ConnectionResetError  # its token ended before it had said everything
-        if message.is_request and message.method == "initialize" and header(scope, b"mcp-session-id") is None:
+        if message.is_request and message.method == "initialize" and SESSION_HEADER not in headers:
             await self._open(message, reply, caller)
             return
-        held = await self._find(scope, caller)
+        held = await self._find(headers, caller)
+        del headers  # a call may wait long, and they are 1.1 KB
         if not message.is_request:
+            held.seen = self._gateway.engine.clock.now()
             await reply.json(202, b"")
             with suppress(Fault):  # nobody waits for an answer to these
                 if message.is_response:
@@ -249,13 +254,17 @@ class Sessions2025:
             fault.status = 200  # clients of this era read no error from the body of any other
             raise fault from None
 
-    async def _open_stream(self, held: HttpSession, scope: Scope, reply: HttpResponse) -> None:
+    async def _open_stream(self, headers: Headers, reply: HttpResponse, caller: str) -> None:
         """Serve the stream that tells of changes, or resume the stream of a request."""
-        accept = header(scope, b"accept") or b"*/*"
-        if not any(kind in accept for kind in (b"text/event-stream", b"text/*", b"*/*")):
+        held = await self._find(headers, caller)
+        held.seen = self._gateway.engine.clock.now()
+        accept = headers.get("accept") or "*/*"
+        if not any(kind in accept for kind in ("text/event-stream", "text/*", "*/*")):
             raise Fault(INVALID_REQUEST, "header accept: must have text/event-stream", status=406)
-        if (last := header(scope, b"last-event-id")) is not None:
-            await self._resume(held, last.decode("latin-1"), reply)
+        last = headers.get("last-event-id")
+        del headers
+        if last is not None:
+            await self._resume(held, last, reply)
             return
         if held.streaming:
             raise Fault(INVALID_REQUEST, "this session has its stream already", status=409)
@@ -282,17 +291,15 @@ class Sessions2025:
             held.busy -= 1
             held.seen = self._gateway.engine.clock.now()
 
-    async def _find(self, scope: Scope, caller: str) -> HttpSession:
-        key = header(scope, b"mcp-session-id")
+    async def _find(self, headers: Headers, caller: str) -> HttpSession:
+        key = headers.get(SESSION_HEADER)
         if key is None:
             raise Fault(INVALID_REQUEST, "header mcp-session-id: missing; begin with initialize")
-        named = key.decode("latin-1")
-        held = self._held.get(named) or await self._restored(named, caller)
+        held = self._held.get(key) or await self._restored(key, caller)
         if held is None or held.owner != caller:
             raise Fault(
                 INVALID_REQUEST, "header mcp-session-id: no such session; begin with initialize", status=404
             )
-        held.seen = self._gateway.engine.clock.now()
         return held
 
     async def _restored(self, key: str, caller: str) -> HttpSession | None:
@@ -318,16 +325,17 @@ class Sessions2025:
         name = session_caller(key) if caller == LOCAL_CALLER else caller
         return Era2025(self._gateway, name, dies=is_bridge(caller))
 
-    async def _end(self, scope: Scope, caller: str) -> None:
+    async def _end(self, headers: Headers, reply: HttpResponse, caller: str) -> None:
         """End a session, for good."""
-        held = await self._find(scope, caller)
-        key = (header(scope, b"mcp-session-id") or b"").decode("latin-1")
+        held = await self._find(headers, caller)
+        key = headers[SESSION_HEADER]
         opening = await self._gateway.key_of(key)
         self._held.pop(key, None)  # two requests may end it at once
         ticket = None if opening is None else unseal_session_ticket(key, opening)
         if ticket is not None:
             self._ended.add(key, ticket.issued, self._gateway.engine.clock.now())
         held.era.close("the session was ended")
+        await reply.json(200, b"")
         self._forget_caller(held)
 
     def _make_room(self, caller: str) -> None:
