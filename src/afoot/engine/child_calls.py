@@ -8,7 +8,7 @@ from heapq import nsmallest
 
 from msgspec.structs import replace
 
-from afoot.core.call import State
+from afoot.core.call import State, is_advance
 from afoot.core.facts import (
     NOTHING,
     Answer,
@@ -81,6 +81,8 @@ class ChildCalls:
             self._take_remote(live, report.children)
         if live.below is not None and report.progress is not None and _is_own(report):
             live.below.is_own = True
+        if isinstance(report, Reported):
+            _note_advance(live, report.at)
         self.on_sign_of_life(live, report.at)
 
     def on_sign_of_life(self, child: LiveCall, now: float) -> None:
@@ -97,6 +99,8 @@ class ChildCalls:
         counted = below.shares[child.call.id]
         gained = max(0.0, _share_of(child) - counted.share)
         if gained or latest is not counted.latest:
+            if gained or _says_more(counted.latest, latest):
+                _note_advance(child, now)
             counted.share = counted.share + gained
             counted.latest = latest
             below.done += gained * child.call.opened.weight
@@ -126,7 +130,9 @@ class ChildCalls:
         if parent is None or parent.below is None:
             return
         self.close_questions_of(live)
-        self.on_sign_of_life(live, self._clock.now())
+        now = self._clock.now()
+        _note_advance(live, now)
+        self.on_sign_of_life(live, now)
         _touch(live, None)
         if parent.below.children.pop(live.call.id, None) is not None and live.call.end is not None:
             parent.below.failed += live.call.end.outcome != "ok"
@@ -231,6 +237,19 @@ def _touch(live: LiveCall, now_is: LiveCall | None) -> None:
         if above.below is not None:
             above.below.touch(live.call.id, now_is or summarize_child(live.call, above.call.id))
         above = above.parent
+
+
+def _note_advance(live: LiveCall, now: float) -> None:
+    """Note in everything above that this call has advanced: so has the work of those above it (C5)."""
+    above = live.parent
+    while above is not None:
+        if above.below is not None:
+            above.below.advanced = now
+        above = above.parent
+
+
+def _says_more(before: Reading | None, now: Reading | None) -> bool:
+    return now is not None and (before is None or is_advance(before, now))
 
 
 def _is_own(report: Reading | Reported) -> bool:

@@ -154,11 +154,12 @@ class LiveCall(Struct, eq=False):
 
     @property
     def advanced(self) -> float | None:
-        """The time at which the call last advanced, if it is known."""
+        """The time at which the call, or one below it, last advanced; None if that is not known."""
         latest, before = self.call.latest, self.advance
-        if latest is None or before is None or is_advance(before, latest):
-            return None if latest is None else latest.at
-        return before.at
+        if latest is None:
+            return None
+        own = latest.at if before is None or is_advance(before, latest) else before.at
+        return own if self.below is None else max(own, self.below.advanced)
 
     @property
     def can_ask(self) -> bool:
@@ -210,6 +211,7 @@ class Subtree(Struct, eq=False):
     weights: float = 0.0
     done: float = 0.0  # what the children have done, by weight
     shown: float = 0.0  # what of it was shown as the progress of the call
+    advanced: float = 0.0  # when one of them last advanced, or ended
     is_own: bool = False  # whether the call has told numbers itself: those count
     version: int = 0
     changed: dict[str, tuple[int, LiveCall | ChildSummary]] = {}  # every call below, the newest change last

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from afoot.config.settings import Settings
 from afoot.core.facts import Answer, Limits
-from afoot.core.ports import CallQuery, Run
+from afoot.core.ports import CallQuery, Report, Run
 from afoot.engine.engine import Submission
 from afoot.gateway import Gateway
 from afoot.observe.eta import Eta
@@ -22,7 +22,7 @@ from afoot.serve.caller_presence import requests_of
 from afoot.serve.gateway_state import GatewayState
 from afoot.testing import scripted
 from tests.e2e.gateway import until
-from tests.engine.fake_engine import form
+from tests.engine.fake_engine import Bench, form, offering
 from tests.serve.api_client import Api
 from tests.serve.fake_gateway import (
     YES,
@@ -228,6 +228,48 @@ async def test_slow_steps_that_are_told_again_and_again_are_no_stall() -> None:
         live = gateway.engine.submit(Submission("tool"))
         await asyncio.sleep(7 * 8 + 12)
         assert not forecast(gateway.engine, live, gateway.engine.clock.now()).stalled
+
+
+@pytest.mark.parametrize("kind", ["numbers", "content", "repeats", "heartbeats"])
+@faked
+async def test_a_call_advances_with_the_calls_below_it(kind: str) -> None:
+    """C5, P8: although it has numbers of its own, and theirs change nothing in them."""
+
+    async def child(run: Run) -> str:
+        for number in range(40):
+            match kind:
+                case "numbers":
+                    run.report(number, None, None)
+                case "content":
+                    run.content(Report(data=Raw(b"1")))
+                case "repeats":
+                    run.report(1, None, None)
+                case _:
+                    run.alive()
+            await asyncio.sleep(1)
+        return "done"
+
+    async def middle(run: Run) -> str:
+        await run.call("child", Raw(b"{}"), 1.0)
+        return "done"
+
+    async def top(run: Run) -> str:
+        run.report(1, 2, "both parts")
+        await run.call("middle", Raw(b"{}"), 1.0)
+        run.alive()
+        await asyncio.sleep(5)
+        return "done"
+
+    bench = Bench()
+    for name, body in (("top", top), ("middle", middle), ("child", child)):
+        bench.add(body, name)
+    async with offering(bench) as engine:
+        live = engine.submit(Submission("top"))
+        await asyncio.sleep(30)
+        has_stalled = forecast(engine, live, engine.clock.now()).stalled
+        assert has_stalled == (kind in ("repeats", "heartbeats"))
+        await asyncio.sleep(12)
+        assert not forecast(engine, live, engine.clock.now()).stalled  # what it called has ended just now
 
 
 @pytest.mark.parametrize("reports", [0, 3])
