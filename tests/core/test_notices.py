@@ -1,10 +1,6 @@
 """What the engine says for a silent tool: facts and an instant in, words out."""
 
-from copy import deepcopy
-from pathlib import Path
-
 import pytest
-from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from afoot.core.call import Call, note
@@ -14,7 +10,6 @@ from afoot.core.facts import (
     CancelRequested,
     ChildSummary,
     Fact,
-    Failure,
     Finished,
     Hindered,
     Opened,
@@ -22,30 +17,10 @@ from afoot.core.facts import (
     Reading,
     Released,
     Reported,
-    Result,
     Started,
 )
-from afoot.core.notices import (
-    STALL_S,
-    is_stalled,
-    last_words,
-    lifecycle_stages,
-    notice,
-    result_line,
-    summarize_child,
-    waiting_on,
-)
+from afoot.core.notices import STALL_S, is_stalled, lifecycle_stages, notice, summarize_child, waiting_on
 from tests.core.calls_by_state import answered, asked, commit, lived, opened, running
-
-LINES = Path(__file__).parents[1] / "vectors" / "result_line.json"
-
-
-class Line(Struct):
-    """A result, and the line by which its call is listed."""
-
-    name: str
-    result: Result
-    line: str
 
 
 def advancing(every_s: float, reports: int) -> Call:
@@ -188,24 +163,3 @@ def test_the_stages_are_the_four_of_a_call_that_goes_well() -> None:
 def test_a_call_that_does_not_end_well_never_shows_a_hundred(outcome: str) -> None:
     """T5: the last stage is for a result."""
     assert lifecycle_stages(Finished(2.0, outcome)) == []
-
-
-@pytest.mark.parametrize("one", json.decode(LINES.read_bytes(), type=list[Line]), ids=lambda one: one.name)
-def test_a_call_that_ended_well_is_listed_by_its_result_in_a_line(one: Line) -> None:
-    """V6: where the result is written for people, on the vectors of the console."""
-    assert result_line(one.result) == one.line
-
-
-def test_a_call_is_listed_by_why_it_failed_else_its_result_else_its_last_message() -> None:
-    """V6: in the API, the history and the console alike."""
-    call = running()
-    assert last_words(call) is None
-    note(call, Reading(1.0, 1.0, message="page 1"))
-    assert last_words(call) == "page 1"
-    data, words = (Result(Raw(json.encode([{"type": "text", "text": text}]))) for text in ("{}", "20 pages"))
-    for result, told in ((data, "page 1"), (words, "20 pages")):
-        ended = deepcopy(call)
-        commit(ended, Finished(2.0, "ok", result))
-        assert last_words(ended) == told
-    commit(call, Finished(2.0, "failed", words, Failure("it broke")))
-    assert last_words(call) == "it broke"

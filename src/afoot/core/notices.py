@@ -1,15 +1,12 @@
-"""`notice` says how long a silent tool runs, or on whom it waits (T5); also summaries of child calls.
+"""`notice` says how long a silent tool runs, or on whom it waits (T5); `is_stalled` if it advances no more.
 
-`format_number` and `format_size` write numbers as people do.
+Other signs of life are here, too: the stages of a silent tool, and the summary of a child call.
 """
 
-import re
-
-from msgspec import MsgspecError, Raw, Struct, json
 from msgspec.structs import replace
 
 from afoot.core.call import Call, State
-from afoot.core.facts import ChildSummary, Fact, Finished, Opened, Question, Reading, Result, Started
+from afoot.core.facts import ChildSummary, Fact, Finished, Opened, Question, Reading, Started
 
 STALL_S = 10.0  # a call that advances no more is stalled after this, and after STALL_GAPS usual gaps
 STALL_GAPS = 4
@@ -22,51 +19,6 @@ _STAGES: dict[type[Fact], tuple[tuple[int, str], ...]] = {
 _STAGES_TOTAL = 100.0
 FORM_KINDS = ("approval", "form", "url")  # of questions to a person
 SHORT_ID_CHARS = 8  # of a call's id, its last ones: enough for a person to name it
-MAX_RESULT_BYTES = 2000  # of a result that is read for its first line
-MAX_LINE_CHARS = 120
-_IS_DATA = re.compile(r'[{["]|(-?[0-9.]+(e[+-]?[0-9]+)?|true|false|null)$', re.IGNORECASE)  # a value of JSON
-_POWERS = 1e21  # from here on with powers of ten, as browsers do
-_SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
-
-
-class _Block(Struct):
-    """A content block, as far as it can have words."""
-
-    type: str = ""
-    text: str = ""
-
-
-_blocks = json.Decoder(list[_Block])
-
-
-def last_words(call: Call, latest: Reading | None = None) -> str | None:
-    """The words by which a call is listed: why it failed, else its result in a line, else its last words.
-
-    `latest` is its last reading, where the call itself does not have it because it was read from the history.
-    """
-    latest = latest or call.latest
-    if call.end is not None and call.end.failure is not None:
-        return call.end.failure.message
-    line = "" if call.end is None or call.end.result is None else result_line(call.end.result)
-    return line or (None if latest is None else latest.message)
-
-
-def result_line(result: Result) -> str:
-    """The first line of a short result that is written for people; empty if it is data."""
-    if not 2 < len(result.content) <= MAX_RESULT_BYTES or result.is_error:
-        return ""
-    for block in _read_blocks(result.content):
-        if block.type == "text":
-            line = block.text.strip().partition("\n")[0].strip()
-            return "" if len(line) > MAX_LINE_CHARS or _IS_DATA.match(line) else line
-    return ""
-
-
-def _read_blocks(content: Raw) -> list[_Block]:
-    try:
-        return _blocks.decode(content)
-    except MsgspecError:
-        return []  # the content of another server may be of any form
 
 
 def summarize_child(call: Call, above: str) -> ChildSummary:
@@ -152,26 +104,6 @@ def within_stage(reading: Reading) -> Reading:
     return replace(
         reading, progress=min(at, _STAGES_TOTAL - 1.0), total=_STAGES_TOTAL
     )  # all of it: at the end
-
-
-def format_number(value: float) -> str:
-    """A number; a whole or a large one has no point and no power of ten."""
-    is_whole = abs(value) < _POWERS and (value % 1 == 0 or abs(value) >= 1e6)
-    return str(round(value)) if is_whole else f"{value:.6g}"
-
-
-def format_share(progress: float, total: float) -> str:
-    """Progress that child calls have made, for people: the sums of their weights mean nothing to them."""
-    return f"{min(100.0, max(0.0, 100 * progress / total)):.0f} %"
-
-
-def format_size(count: int) -> str:
-    """A number of bytes in the unit in which somebody is likely to have set it: 500 MB, 2 GiB."""
-    for name, unit in (("GiB", 1024**3), ("MiB", 1024**2)):
-        if count >= unit and count % unit == 0:
-            return f"{count // unit} {name}"
-    name, unit = next(one for one in _SIZES if count >= 0.9995 * one[1] or one[1] == 1)
-    return f"{count / unit:.3g} {name}"
 
 
 def _last_advance(call: Call, advanced: float | None) -> float:

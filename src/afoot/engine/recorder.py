@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from afoot.core.call import is_advance
 from afoot.core.fact_size import fact_bytes, without_content
 from afoot.core.facts import Entry, Finished, Logged, Opened, Reading, Released, Reported, Sample
-from afoot.core.notices import last_words
+from afoot.core.last_words import last_words
 from afoot.core.ports import Batch, CallRow, Journal
 from afoot.engine.live_call import LiveCall
 from afoot.errors import StoreError

@@ -11,7 +11,7 @@ from msgspec import DecodeError
 
 from afoot.core.call import Call, fold
 from afoot.core.facts import Entry, Reading, Sample
-from afoot.core.notices import last_words
+from afoot.core.last_words import last_words
 from afoot.core.ports import CallQuery, CallRow, Journal
 from afoot.store import codec, conditions
 from afoot.store.conditions import MAX_ROWS

@@ -25,7 +25,8 @@ from afoot.core.facts import (
     Trace,
 )
 from afoot.core.large_json import encode_sized
-from afoot.core.notices import answer_place, format_share, waiting_on
+from afoot.core.notices import answer_place, waiting_on
+from afoot.core.number_format import format_share
 from afoot.wire import passthrough
 from afoot.wire.jsonrpc import INVALID_PARAMS, Fault, Id
 

@@ -9,7 +9,7 @@ from afoot.cli.options import AtOption, JsonOption
 from afoot.cli.terminal.listing import output_width, to_json_line
 from afoot.cli.terminal.questions.forms import describe_schema
 from afoot.cli.terminal.text import clean, truncate
-from afoot.core.notices import format_size
+from afoot.core.number_format import format_size
 
 
 def tools(name: str = "", /, *, at: AtOption = "", json: JsonOption = False) -> int:

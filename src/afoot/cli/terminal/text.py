@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 
 from afoot.core.facts import Reading
-from afoot.core.notices import SHORT_ID_CHARS, format_number, format_share
+from afoot.core.notices import SHORT_ID_CHARS
+from afoot.core.number_format import format_number, format_share
 from afoot.observe.eta import Eta
 
 _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

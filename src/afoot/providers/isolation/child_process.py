@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from afoot.core.facts import Result
-from afoot.core.notices import format_size
+from afoot.core.number_format import format_size
 from afoot.core.ports import Run
 from afoot.errors import RunnerDied, ToolError
 from afoot.providers.content import clean_text

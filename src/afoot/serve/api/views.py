@@ -21,8 +21,9 @@ from afoot.core.facts import (
     Result,
     Sample,
 )
+from afoot.core.last_words import last_words
 from afoot.core.names import full_name
-from afoot.core.notices import is_stalled, last_words, waiting_on
+from afoot.core.notices import is_stalled, waiting_on
 from afoot.core.ports import CallRow
 from afoot.core.redaction import redacted_pointers
 from afoot.core.trace import trace_id

@@ -33,7 +33,7 @@ from afoot.cli.terminal.text import (
     truncate,
 )
 from afoot.core.call import Call
-from afoot.core.notices import format_number
+from afoot.core.number_format import format_number
 
 StyledText = tuple[str, str]  # a text and its style
 StyledLine = list[StyledText]

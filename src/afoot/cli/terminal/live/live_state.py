@@ -23,7 +23,7 @@ from afoot.core.facts import (
     Reading,
     Started,
 )
-from afoot.core.notices import result_line
+from afoot.core.last_words import result_line
 from afoot.observe.eta import Eta
 
 ENDED_SHOWN_S = 300.0  # how long a call that has ended is shown

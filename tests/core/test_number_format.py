@@ -2,7 +2,7 @@
 
 import pytest
 
-from afoot.core.notices import format_number, format_size
+from afoot.core.number_format import format_number, format_size
 
 
 @pytest.mark.parametrize(
