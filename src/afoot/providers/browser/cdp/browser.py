@@ -22,7 +22,8 @@ from afoot.providers.browser.cdp.connection import (
 from afoot.providers.browser.cdp.contexts import CdpContexts, WorldNames
 from afoot.providers.browser.cdp.events import VersionAnswer, decode_params
 from afoot.providers.browser.cdp.injection import BindingListener, Injector
-from afoot.providers.browser.cdp.targets import ConnectionParts, Targets, WorldTracker
+from afoot.providers.browser.cdp.targets import ConnectionParts, Targets
+from afoot.providers.browser.cdp.world_tracker import WorldTracker
 from afoot.providers.browser.profiles import BrowserListener
 from afoot.wire import extension
 
