@@ -1,7 +1,9 @@
 """Tools for the tests of clusters, and how to wait for what other gateways see."""
 
 import asyncio
+import fcntl
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -162,6 +164,20 @@ async def narrow(file: str, who: str, seconds: float) -> str:
 async def cramped(file: str, who: str, seconds: float) -> str:
     """Run twice at once; few may wait."""
     return await be_in_turn(file, who, seconds)
+
+
+@afoot.tool(concurrency=1)
+async def alone(file: str, seconds: float, lock: str) -> str:
+    """Leave a mark, and tell whether it runs alone. The system unlocks what a killed process had locked."""
+    place = os.open(lock, os.O_CREAT | os.O_RDWR)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return await mark(file, seconds)
+    except BlockingIOError:
+        add_line(f"{lock}.overlap", f"{file} {time.time():.3f}")
+        raise
+    finally:
+        os.close(place)
 
 
 async def until(found: Callable[[], Any], what: str) -> Any:

@@ -47,7 +47,10 @@ class Load:
         file = self.folder / f"marks{self._number}"
         tool = self._chance.choice(self._tools)
         seconds = self._chance.choice(self._lasts_s)
-        body = {"tool": tool, "arguments": {"file": str(file), "seconds": seconds}}
+        arguments: dict[str, object] = {"file": str(file), "seconds": seconds}
+        if tool.endswith("alone"):
+            arguments["lock"] = str(self.folder / tool.replace("/", "-"))
+        body = {"tool": tool, "arguments": arguments}
         with suppress(OSError, HTTPException, AssertionError):
             answer = Api(to).post("/api/calls", body, prefer="respond-async")
             if answer.status == 202:
@@ -118,6 +121,46 @@ def test_functions_on_workers_outlive_their_gateways(redis: RedisServer, tmp_pat
             kinds = [one["fact"]["type"] for one in facts if "fact" in one]
             assert api.call(call)["outcome"] == "ok", (call, tool, kinds)
             assert file.read_text() == "x" and kinds.count("started") == 1, (call, tool, kinds)
+    finally:
+        for worker in workers:
+            worker.kill()
+        for gateway_left in gateways:
+            gateway_left.stop()
+
+
+@pytest.mark.timeout(240)
+def test_a_tool_runs_alone_whatever_dies(redis: RedisServer, tmp_path: Path) -> None:
+    """D8: no slot is given twice, and none is kept: at the end every call has had its turn."""
+    chance = random.Random(SEED)
+    gateways = list[Gateway]()
+    workers = list[WorkerProcess]()
+    load = Load(tmp_path, chance, ("alone", "worker/alone"), (0.0, 0.05, 0.3))
+    redis.client().flushall()  # other tests of this file use the same cluster
+    troubles: list[Callable[[], object]] = [
+        lambda: revive(gateways[0]),
+        lambda: replace_worker(workers, redis, tmp_path, chance.randrange(3)),
+        lambda: cut(redis),
+        lambda: (redis.kill(), redis.start()),
+        lambda: revive(gateways[1]),
+    ]
+    chance.shuffle(troubles)
+    try:
+        for number in range(2):
+            gateways.append(started(tmp_path, redis, number))
+        workers += [WorkerProcess(redis, "afoot", tmp_path / f"w{number}") for number in range(3)]
+        for one in workers:
+            one.wait_until_ready()
+        for one_gateway in gateways:
+            until(lambda at=one_gateway: "worker" in servers_of(at), "the functions of the workers")
+        for trouble in troubles:
+            for _ in range(16):
+                load.add(chance.choice(gateways))
+            time.sleep(chance.choice([0.0, 0.2, 0.5]))
+            trouble()
+        judge(load, gateways)
+        assert not list(tmp_path.glob("*.overlap"))
+        for kind in ("slots", "waiting"):
+            until(lambda kind=kind: not redis.client().keys(f"{{afoot}}:{kind}:*"), f"no {kind} to be left")
     finally:
         for worker in workers:
             worker.kill()

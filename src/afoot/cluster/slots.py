@@ -281,13 +281,8 @@ class ClusterSlots:
 
     async def take(self, live: LiveCall) -> Literal["held", "waits", "full"]:
         """Ask for a slot. If the call waits, `granted` says when it has one; `free` ends that."""
-        tool, call = live.tool, live.call
-        wish = self._wishes.get(call.id)
-        if wish is None:
-            caller = call.opened.caller
-            wish = _Wish(full_name(tool), caller, tool.concurrency, tool.queue)
-            self._wishes[call.id] = wish
-            self._tools.add(wish.tool)
+        call = live.call
+        wish = self._wishes.get(call.id) or self._wish(live)
         await self._record.written()
         loop = asyncio.get_running_loop()
         wish.reply, wish.gate = loop.create_future(), loop.create_future()
@@ -312,11 +307,9 @@ class ClusterSlots:
         """Count a call that runs already, whether there is a slot for it or not."""
         if not self.counts(live.tool):
             return
-        tool, call = live.tool, live.call
-        wish = _Wish(full_name(tool), call.opened.caller, tool.concurrency, tool.queue, is_held=True)
-        self._wishes[call.id] = wish
-        self._tools.add(wish.tool)
-        self._send(["hold", wish.tool, call.id, wish.caller])
+        wish = self._wish(live)
+        wish.is_held = True
+        self._send(["hold", wish.tool, live.call.id, wish.caller])
 
     def free(self, live: LiveCall) -> None:
         """Give back what a call has: its slot, or its place in the line."""
@@ -387,6 +380,13 @@ class ClusterSlots:
                     await self._wakeup.wait()
             except TimeoutError:
                 self._orders.extend(["look", tool] for tool in lines)
+
+    def _wish(self, live: LiveCall) -> _Wish:
+        caller = live.call.opened.caller.encode(errors="replace").decode()  # a lone surrogate cannot be sent
+        wish = _Wish(full_name(live.tool), caller, live.tool.concurrency, live.tool.queue)
+        self._wishes[live.call.id] = wish
+        self._tools.add(wish.tool)
+        return wish
 
     def _send(self, order: list[Any]) -> None:
         self._orders.append(order)
