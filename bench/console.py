@@ -1,6 +1,6 @@
 """`python -m bench.console` measures the web console with Chromium's trace, and compares it with its limits.
 
-It starts its own gateway, makes the calls over MCP, and uses a headless Chromium with a window of
+It starts its own gateway, makes the calls over MCP, and uses a headless Chromium with a page of
 1280×800.
 """
 
@@ -29,6 +29,9 @@ from tests.browser.page import Page
 
 CALLS, LIVE, HZ, SECONDS = 10_000, 200, 20, 20.0
 ROWS = 100
+# A page of 1280×800 fits in it. A frame that changes only what lies outside of the window is not drawn, and
+# counts as shown with the next one that is.
+WINDOW = "--window-size=1440,1000"
 WIDTH = 100  # calls below each call of a tree of three levels: 10,101 in all
 SCROLLED_AT_ONCE = 20  # frames, of which the last is a jump
 FLOW_HZ = 5  # calls a second while memory is watched
@@ -111,7 +114,7 @@ def main() -> int:
     found.add_argument("--minutes", type=float, default=0, help="watch the memory of the page for so long")
     options = found.parse_args()
     load = os.getloadavg()[0]
-    with running("--headless=new") as browser, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+    with running("--headless=new", WINDOW) as browser, tempfile.TemporaryDirectory(prefix="bench-") as folder:
         with attended(Path(folder), browser, linger_s=600) as console:
             lines = [*opening(console, CALLS // 10 if options.quick else CALLS)]
             lines += [*living(console, LIVE, SECONDS / 4 if options.quick else SECONDS)]

@@ -8,7 +8,7 @@ import { navigate, route, startRouter } from "./lib/router.js";
 import { computed, effect, scope } from "./lib/signal.js";
 import { store } from "./lib/store.js";
 import { startTheme } from "./components/shell/theme.js";
-import { now, startClock } from "./lib/time.js";
+import { now, startClock, tick } from "./lib/time.js";
 import { VIEWS } from "./components/shell/views.js";
 import { noticePlace } from "./components/shell/notice.js";
 import { announceEvents, notifyQuestions } from "./components/shell/notifications.js";
@@ -119,6 +119,10 @@ startClock(() => online.peek());
 effect(() => {
   now();
   store.prune();
+});
+effect(() => {
+  tick();
+  store.moveClocks();
 });
 addEventListener("visibilitychange", () => store.draw());
 await startSession();

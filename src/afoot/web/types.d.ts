@@ -1,6 +1,6 @@
 // Types that the console's modules share as globals. No browser loads this file.
 
-type Signal<T> = (() => T) & { set: (value: T) => void; touch: () => void; peek: () => T };
+type Signal<T> = (() => T) & { set: (value: T) => void; touch: () => void; peek: () => T; isRead: () => boolean };
 
 /** The compiler's own types do not have `rawJSON` and the source of a number yet. */
 interface JSON {
@@ -304,11 +304,15 @@ type Call = Omit<CallView, "children" | "failure" | "clocks"> & {
   result_line?: string; // once it has ended well
 };
 
-/** A call in the store. Signal `call` fires for facts, `reading` for readings, too; both hold the same object. */
+/**
+ * A call in the store. Signal `call` fires for facts, `reading` for readings, too; both hold the same object. `pulse`
+ * fires when the clocks of a call in view go on.
+ */
 type Entry = {
   id: string;
   call: Signal<Call>;
   reading: Signal<Call>;
+  pulse: Signal<null>;
   below: Signal<Entry[]>;
   isRemote?: boolean; // a call at a gateway behind this one, which is in no store
   remoteId?: string;

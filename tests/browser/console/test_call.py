@@ -69,7 +69,7 @@ def test_a_call_is_watched_live_to_its_end(asking: Console, page: Page, tmp_path
     """V1, P9: bar and message move, then the result, the timeline and the story are there."""
     call = asking.api.start("step", n=40, step_s=0.05, gate=str(tmp_path / "gate"))
     show(asking, page, call)
-    bar = "Number(document.querySelector('main progress')?.getAttribute('value'))"
+    bar = "Number(document.querySelector('main [role=progressbar]')?.ariaValueNow) / 100"
     first = page.until(bar)
     (tmp_path / "gate").touch()
     page.until(f"{bar} > {first}")

@@ -54,8 +54,9 @@ def test_a_call_is_watched_from_its_first_report_to_its_end(console: Console, tm
     page.until(f"/page [1-9]/.test({text(call, '.message')}) && {is_shown(call, 'running')}")
     shown = page.evaluate(f"{at(call)}.innerText")
     assert "export_half" in shown and "local" in shown
-    assert 0 < page.evaluate(f"{at(call)}.querySelector('progress').position") < 1
-    said = page.evaluate(f"{at(call)}.querySelector('progress').getAttribute('aria-valuetext')")
+    bar = f"{at(call)}.querySelector('[role=progressbar]')"
+    assert 0 < int(page.evaluate(f"{bar}.ariaValueNow")) < 100
+    said = page.evaluate(f"{bar}.ariaValueText")
     assert " of 20, page " in said
     assert page.evaluate(f"{at(call)}.querySelector('.progress-fill').style.transform").startswith("transl")
     assert page.evaluate(f"{text(call, '.silent .figure')}.endsWith(' s')")
@@ -114,11 +115,8 @@ def test_each_state_has_a_word_and_a_shape(console: Console) -> None:
         page.until(is_shown(call, word))
         shapes.add(page.evaluate(f"{at(call)}.querySelector('.state-icon svg').outerHTML"))
     assert len(shapes) == 3
-    bar = f"{at(calls['running'])}.querySelector('progress')"
-    assert page.evaluate(f"!{bar}.hasAttribute('value') && {bar}.position === -1")
-    assert page.evaluate(
-        f"{at(calls['running'])}.querySelector('.progress-bar').hasAttribute('data-unknown')"
-    )
+    bar = f"{at(calls['running'])}.querySelector('[role=progressbar]')"
+    assert page.evaluate(f"{bar}.ariaValueNow === null && {bar}.hasAttribute('data-unknown')")
     page.until(f"{text(calls['failed'], '.message')}.includes('the database went away')")
     page.until(f"{text(calls['waiting'], '.progress')}.replace(/\\s+/g, ' ') === 'Reject… Run'")
     assert page.evaluate(text(calls["waiting"], ".tag:not([hidden])")) == "destructive"

@@ -20,6 +20,7 @@ CALL: Final = {
         "idle_s": 3000, "ceiling_s": 300, "answer_s": 600, "heard": NOW, "spent_s": 0, "since": NOW - 65,
     },
 }  # fmt: skip
+BAR: Final = "document.querySelector('.narrow-row [role=progressbar]')"
 CANCEL: Final = "document.querySelector('.narrow-row button')"
 QUESTION: Final = {
     "id": "c2.1", "call": "c2", "tool": "shop_cancel", "key": "approval", "kind": "approval",
@@ -113,12 +114,12 @@ def test_a_call_has_its_bar_and_both_clocks(link: Joined, panel: Page) -> None:
     """B1, V5, V6: in the words and figures of the console; the bar moves with the next word."""
     show(link, calls=[CALL])
     assert text(panel, ".narrow-row h3") == "shop_export"
-    assert panel.until("document.querySelector('.narrow-row progress').value") == pytest.approx(37 / 120)
+    assert panel.until(f"{BAR}?.ariaValueNow") == "31"
     assert (text(panel, ".figure"), text(panel, ".words").strip()) == ("30 %", "order 37")
     panel.until("document.querySelectorAll('.clock-figure')[1].innerText >= '1:06'")  # it goes on by itself
     assert panel.evaluate("document.querySelector('.ceiling i').style.getPropertyValue('--used')") > "0.2"
     show(link, calls=[{**CALL, "progress": 60}])
-    panel.until("document.querySelector('.narrow-row progress').value === 0.5")
+    panel.until(f"{BAR}.ariaValueNow === '50'")
     hindered = {"at": NOW, "by": "its tab is hidden", "hint": "bring it to the front"}
     show(link, calls=[{**CALL, "hindered": hindered}])
     panel.until("document.querySelector('.narrow-row').dataset.state === 'held_up'")
@@ -179,7 +180,7 @@ def test_a_lost_gateway_freezes_what_is_shown(link: Joined, panel: Page) -> None
 def test_a_call_that_says_no_total_has_a_bar_without_an_end(link: Joined, panel: Page) -> None:
     """B1: nothing is made up."""
     show(link, calls=[{**CALL, "progress": None, "total": None}])
-    panel.until("document.querySelector('.progress-bar[data-unknown] progress')?.position === -1")
+    panel.until(f"{BAR}?.hasAttribute('data-unknown') && {BAR}.ariaValueNow === null")
 
 
 # What is pressed and chosen, and what is decided by that.

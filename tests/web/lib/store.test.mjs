@@ -56,6 +56,49 @@ test("many changes ask for one frame, and each call is told of once", () => {
   assert.equal(store.get("a").reading().latest.progress, 99);
 });
 
+test("V6: the readings of many calls are shared out over a few frames, each call in its turn", () => {
+  const { store, frames, draw } = made();
+  const ids = Array.from({ length: 30 }, (_, at) => `c${at}`);
+  store.receive("changes", changes(ids.map((id) => opened(id))));
+  draw();
+  const drawn = new Map(ids.map((id) => [id, 0]));
+  for (const id of ids) effect(() => void (store.get(id).reading(), drawn.set(id, drawn.get(id) + 1)));
+  drawn.clear();
+  const report = (number) =>
+    store.receive("changes", changes([], ids.map((id) => reading(id, number, number)))); // prettier-ignore
+  report(1);
+  const steps = [];
+  while (frames.length) steps.push((draw(), [...drawn.values()].length));
+  assert.deepEqual(steps, [5, 10, 15, 20, 25, 30]);
+  drawn.clear();
+  for (let frame = 0; frame < 6; frame++) report(frame + 2), draw();
+  assert.deepEqual([drawn.size, new Set(drawn.values()).size], [30, 1], "a flood leaves no call behind");
+  store.receive("changes", changes([fact("c29", 2, { type: "finished", outcome: "ok" })]));
+  drawn.clear();
+  draw();
+  assert.ok(drawn.has("c29"), "a fact is drawn with the next frame");
+});
+
+test("V6: a call that nobody looks at asks for no frame", () => {
+  const { store, frames, draw } = made();
+  store.receive("changes", changes([opened("a"), opened("b")]));
+  draw();
+  let moved = 0;
+  effect(() => void (store.get("b").pulse(), moved++));
+  store.receive("changes", changes([], [reading("a", 1)]));
+  assert.equal(frames.length, 0);
+  assert.equal(store.get("a").reading.peek().latest.progress, 1);
+  store.moveClocks();
+  store.moveClocks();
+  assert.equal(frames.length, 1);
+  draw();
+  assert.equal(moved, 2);
+  store.receive("changes", changes([fact("b", 2, { type: "finished", outcome: "ok" })]));
+  draw();
+  store.moveClocks();
+  assert.equal(frames.length, 0, "the clocks of a call that ended stand still");
+});
+
 test("a reading changes no list", () => {
   const { store, draw } = made();
   store.receive("changes", changes([opened("a")]));

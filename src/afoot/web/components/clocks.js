@@ -2,6 +2,9 @@
 // one way, so it is a line with a wall. Both are dotted while they stand still.
 
 import { h, svg } from "../lib/dom.js";
+import { effect } from "../lib/signal.js";
+
+const JUMP = 3; // per cent of the ring: it is filled by more at once only when a call was silent and is heard again
 
 /** @type {ClockReading} */
 const ASKED = {
@@ -17,7 +20,7 @@ const ASKED = {
 export function silenceRing(reading) {
   const isShown = () => (reading()?.idle_s ?? null) !== null || reading()?.frozen;
   // A whole per cent is finer than a ring of 16 px can show, and changes a hundred times at most.
-  const offset = () => Math.round((1 - (reading()?.silence_left ?? 1)) * -100);
+  const left = () => Math.round((reading()?.silence_left ?? 1) * 100);
   return svg(
     "svg",
     {
@@ -29,17 +32,27 @@ export function silenceRing(reading) {
       visibility: () => (isShown() ? null : "hidden"),
     },
     svg("circle", { class: "track", cx: 8, cy: 8, r: 6.5, pathLength: 100 }),
-    svg("circle", {
-      class: "arc",
-      cx: 8,
-      cy: 8,
-      r: 6.5,
-      pathLength: 100,
-      transform: "rotate(-90 8 8)",
-      "stroke-dashoffset": offset,
-    }),
+    silenceArc(left),
     svg("path", { class: "pause", d: "M6.6 5.8v4.4M9.4 5.8v4.4" }),
   );
+}
+
+/**
+ * The arc of a ring. It empties without an animation, which would draw each ring of the list in every frame.
+ * @param {() => number} left per cent
+ */
+function silenceArc(left) {
+  const circle = { cx: 8, cy: 8, r: 6.5, pathLength: 100, transform: "rotate(-90 8 8)" };
+  const arc = svg("circle", { class: "arc", ...circle });
+  let drawn = -1;
+  effect(() => {
+    const next = left();
+    if (next === drawn) return;
+    arc.toggleAttribute("data-jump", drawn >= 0 && next - drawn > JUMP);
+    arc.setAttribute("stroke-dashoffset", String(next - 100));
+    drawn = next;
+  });
+  return arc;
 }
 
 /** The ring of a call whose clocks stand still because a person is asked. */
@@ -59,6 +72,6 @@ export function ceilingLine(reading) {
       "data-frozen": () => reading()?.frozen || null,
       "style.visibility": () => (used() === null ? "hidden" : null),
     },
-    h("i", { "style.--used": () => (used() ?? 0).toFixed(3) }),
+    h("i", { "style.--used": () => (used() ?? 0).toFixed(2) }), // half a pixel
   );
 }

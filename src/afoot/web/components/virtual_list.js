@@ -1,7 +1,7 @@
 // VirtualList: a long list of which only the rows in view exist, with one tab stop that the arrow keys move.
 
 import { each, h } from "../lib/dom.js";
-import { computed, effect, onCleanup, signal } from "../lib/signal.js";
+import { computed, distinct, effect, onCleanup, signal } from "../lib/signal.js";
 
 /** @typedef {{key: string}} Row */
 /**
@@ -10,7 +10,8 @@ import { computed, effect, onCleanup, signal } from "../lib/signal.js";
  * @property {() => readonly T[]} rows
  * @property {() => number} pinned how many of the first rows always exist, above the others
  * @property {() => (row: T) => number} height of a row in px; it may change with the window
- * @property {(row: () => T) => HTMLElement} render called once for each row, with its newest value
+ * @property {(row: () => T, isSeen: () => boolean) => HTMLElement} render called once for each row, with its newest
+ *   value, and whether it is in the window: what nobody sees need not be drawn anew
  */
 
 const OVERSCAN = 240; // px above and below the window for which rows exist
@@ -25,6 +26,7 @@ export class VirtualList {
   active = signal(""); // the key of the row that was given the tab stop
   #options;
   #view = signal({ top: 0, bottom: 0 }); // of the window, from the top of the rows that scroll
+  #seen = signal({ first: 0, last: Infinity }); // indices of the rows in the window
   #indexOf = computed(() => new Map(this.#options.rows().map(({ key }, at) => [key, at])));
   #tops = computed(() => topsOf(this.#options.rows(), this.#options.height()));
   #shown = computed(() => this.#rowsInView());
@@ -102,8 +104,12 @@ export class VirtualList {
 
   /** A row at its place. @param {() => T} row */
   #place(row) {
-    const node = this.#options.render(row);
-    const index = () => this.#indexOf().get(row().key) ?? 0;
+    const index = computed(() => this.#indexOf().get(row().key) ?? 0);
+    const isSeen = distinct(() => {
+      const { first, last } = this.#seen();
+      return index() < this.#options.pinned() || (index() >= first && index() <= last);
+    });
+    const node = this.#options.render(row, isSeen);
     node.dataset.key = row().key;
     effect(() => {
       const top = (this.#tops()[index()] ?? 0) - this.#pinnedHeight();
@@ -134,6 +140,10 @@ export class VirtualList {
     const bottom = Math.ceil((innerHeight - at + OVERSCAN) / STEP) * STEP;
     const before = this.#view.peek();
     if (top !== before.top || bottom !== before.bottom) this.#view.set({ top, bottom });
+    const first = lastBefore(this.#tops(), this.#pinnedHeight() - at);
+    const last = lastBefore(this.#tops(), this.#pinnedHeight() - at + innerHeight);
+    const seen = this.#seen.peek();
+    if (first !== seen.first || last !== seen.last) this.#seen.set({ first, last });
   }
 
   /** @param {KeyboardEvent} event */

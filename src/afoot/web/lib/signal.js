@@ -12,7 +12,8 @@ const pendingEffects = new Set();
 let batchDepth = 0;
 
 /**
- * A value; `touch` notifies of a change inside it, `peek` reads it without a subscription.
+ * A value; `touch` notifies of a change inside it, `peek` reads it without a subscription, `isRead` says whether anything
+ * has one.
  * @template T
  * @param {T} value
  * @returns {Signal<T>}
@@ -29,7 +30,8 @@ export function signal(value) {
     value = next;
     notify(subscribers);
   };
-  return Object.assign(read, { set, touch: () => notify(subscribers), peek: () => value });
+  const isRead = () => subscribers.size > 0;
+  return Object.assign(read, { set, touch: () => notify(subscribers), peek: () => value, isRead });
 }
 
 /**

@@ -13,6 +13,7 @@ const pageClock = () => performance.now() / 1000;
 
 let offset = Date.now() / 1000 - pageClock(); // until the gateway has sent its time
 let isSynced = false;
+let isRunning = () => true;
 let recent = { since: 0, messages: 0, best: -Infinity };
 
 /** The gateway's time now, with fractions. */
@@ -55,8 +56,12 @@ export function setTimer(ms, then) {
   return () => clearTimeout(timer);
 }
 
+/** The gateway's time as clocks show it now: it stands still while the gateway cannot be reached. */
+export const shownNow = () => (isRunning() ? preciseNow() : tick.peek());
+
 /** Start the clock; it stands still while the gateway cannot be reached. @param {() => boolean} isOnline */
 export function startClock(isOnline) {
+  isRunning = isOnline;
   const step = () => {
     if (isOnline()) showTime();
   };

@@ -15,7 +15,7 @@ function entry(id, { tool = "export", server = "local", caller = "c", below = []
   if (!queued) evolve(call, { type: "started", at: AT - 10 });
   for (const fact of facts) evolve(call, fact);
   for (const child of below) child.call.peek().parent = id;
-  return { id, call: signal(call), reading: signal(call), below: signal(below) };
+  return { id, call: signal(call), reading: signal(call), pulse: signal(null), below: signal(below) };
 }
 
 const asks = (at = AT - 5) => ({ type: "asked", at, question: { id: "q", key: "k", kind: "form" } });

@@ -7,7 +7,7 @@ import { formatLeft, formatNumber, formatPercent, formatSpan, progressFraction, 
 import { callPath } from "../../lib/router.js";
 import { computed, distinct } from "../../lib/signal.js";
 import { STATE_WORDS, stateOf } from "../../lib/state.js";
-import { tick } from "../../lib/time.js";
+import { shownNow } from "../../lib/time.js";
 import { rowAnswer } from "../question/answer_row.js";
 import { cancelButton, rerunButton } from "../cancel.js";
 import { ceilingLine, silenceRing } from "../clocks.js";
@@ -19,14 +19,19 @@ import { messageCell, timeLeft } from "./message_cell.js";
 /** @typedef {import("./rows.js").CallRow} CallRow */
 /** @typedef {import("../../lib/state.js").CallState} CallState */
 /** A call as its row shows it now. */
-/** @typedef {{row: () => CallRow, call: () => Call, clocks: () => ClockReading, state: () => CallState, name: string}} Shown */
+/** @typedef {{row: () => CallRow, call: () => Call, at: () => number, clocks: () => ClockReading, state: () => CallState, name: string}} Shown */
 /** @typedef {{isSelected: (id: string) => boolean, select: (event: MouseEvent, id: string) => void, toggle: (key: string) => void}} RowActions */
 
 const IS_QUIET = ["queued", "cancelling", "done", "cancelled"]; // rows in softer ink
 
-/** @param {() => CallRow} row @param {RowActions} actions @returns {HTMLElement} */
-export function callRow(row, actions) {
-  const shown = shownCall(row);
+/**
+ * @param {() => CallRow} row
+ * @param {() => boolean} isSeen whether it is in the window: only then its readings and clocks are drawn
+ * @param {RowActions} actions
+ * @returns {HTMLElement}
+ */
+export function callRow(row, isSeen, actions) {
+  const shown = shownCall(row, isSeen);
   const { state, name } = shown;
   const { id } = row().entry;
   const caret = () => (row().hasChildren ? [{ id }] : []);
@@ -89,12 +94,16 @@ export function callRow(row, actions) {
 /** @param {string} name @param {...Child} parts */
 export const cell = (name, ...parts) => h("span", { class: `cell ${name}`, role: "gridcell" }, ...parts);
 
-/** @param {() => CallRow} row @returns {Shown} */
-function shownCall(row) {
-  const call = () => row().entry.reading();
-  const clocks = computed(() => readClocks(call(), call().state === "finished" ? 0 : tick()));
+/** @param {() => CallRow} row @param {() => boolean} isSeen @returns {Shown} */
+function shownCall(row, isSeen) {
+  const call = () => (isSeen() ? row().entry.reading() : row().entry.call());
+  const at = computed(() => {
+    if (isSeen()) row().entry.pulse();
+    return call().state === "finished" ? 0 : shownNow();
+  });
+  const clocks = computed(() => readClocks(call(), at()));
   const state = distinct(() => stateOf(call(), clocks()));
-  return { row, call, clocks, state, name: safeText(row().entry.call.peek().tool, 200) };
+  return { row, call, at, clocks, state, name: safeText(row().entry.call.peek().tool, 200) };
 }
 
 /** The lines of the levels above, from the top. @param {() => CallRow} row */
@@ -152,13 +161,13 @@ function silenceFigure(shown) {
 }
 
 /** The time on the clock; of a call that waits in the queue, the time since it was opened; of one that ended, its duration. @param {Shown} shown */
-function elapsedFigure({ row, call, clocks }) {
+function elapsedFigure({ row, call, at, clocks }) {
   const text = () => {
     if (row().isRemote) return "";
     const { frozen, used_s } = clocks();
     const { opened, finished } = call();
     if (finished !== null) return formatSpan(finished - opened);
-    return formatSpan(frozen === "queued" && !used_s ? tick() - opened : used_s);
+    return formatSpan(frozen === "queued" && !used_s ? at() - opened : used_s);
   };
   const tone = () => (clocks().is_ceiling_last ? "bad" : clocks().frozen === "queued" && "faint");
   return h("span.figure", { "data-tone": tone }, text);

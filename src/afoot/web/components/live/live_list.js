@@ -37,7 +37,7 @@ export function liveList({ model, holding }, actions) {
     rows: computed(() => model().rows),
     pinned: () => model().pinned,
     height: () => (row) => heightOf(row, heights()),
-    render: (/** @type {() => LiveRow} */ row) => renderRow(row, rowActions),
+    render: (/** @type {() => LiveRow} */ row, /** @type {() => boolean} */ isSeen) => renderRow(row, isSeen, rowActions),
   });
   const activeRow = () => model().rows[list.indexOf(list.activeKey() ?? "")];
   const head = h(
@@ -67,13 +67,13 @@ export function liveList({ model, holding }, actions) {
   return { node, list, activeRow };
 }
 
-/** @param {() => LiveRow} row @param {Parameters<typeof callRow>[1]} actions */
-function renderRow(row, actions) {
+/** @param {() => LiveRow} row @param {() => boolean} isSeen @param {Parameters<typeof callRow>[2]} actions */
+function renderRow(row, isSeen, actions) {
   const { kind } = row();
   if (kind === "group") return groupHead(/** @type {any} */ (row), actions.toggle);
   return kind === "tool"
     ? toolRow(/** @type {any} */ (row), actions.toggle)
-    : callRow(/** @type {any} */ (row), actions);
+    : callRow(/** @type {any} */ (row), isSeen, actions);
 }
 
 /** Fold or unfold a group, a run of one tool, or a tree. @param {string} key */

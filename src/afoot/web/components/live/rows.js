@@ -285,7 +285,7 @@ function newRemoteEntry({ id, tool, state, outcome = null, progress = null, tota
   const lifecycle = /** @type {CallView["state"]} */ (state);
   const call = signal(callFromView({ id, tool, server: "", caller: "", state: lifecycle, ...numbers }));
   const below = signal(/** @type {Entry[]} */ ([]));
-  return { id: `remote ${id}`, call, reading: call, below, isRemote: true, remoteId: id };
+  return { id: `remote ${id}`, call, reading: call, pulse: signal(null), below, isRemote: true, remoteId: id };
 }
 
 /** @param {Entry} entry @returns {boolean} whether it and all calls below it have ended */
