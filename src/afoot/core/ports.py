@@ -387,6 +387,7 @@ class CallQuery(Struct, frozen=True, omit_defaults=True):
     slower_than: Mapping[tuple[str, str], float] | None = None  # by server and tool: seconds on the clock
     sort: str = "-opened"  # or duration, tool, caller; with a minus the other way round
     skip: int = 0  # calls before the first that is wanted
+    ids: Set[str] | None = None  # only these
 
 
 class PurgeRule(Struct, frozen=True):

@@ -77,6 +77,9 @@ def where(query: CallQuery) -> tuple[str, list[str | float]]:
             values.append(bound)
     if query.is_root:
         tests.append("parent = ''")
+    if query.ids is not None:
+        tests.append("id IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(sorted(query.ids)))
     if query.is_asked:
         tests.append(ASKED)
     if query.slower_than is not None:
@@ -118,6 +121,7 @@ def row_fits(row: CallRow, query: CallQuery) -> bool:
         bounds_fit
         and (not query.outcome or row.outcome in query.outcome.split(","))
         and not (query.is_root and row.parent)
+        and (query.ids is None or row.id in query.ids)
         and (query.slower_than is None or _is_slower(row, query.slower_than.get((row.server, row.tool))))
     )
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -170,16 +171,41 @@ def test_trees_are_unfolded_and_walked_by_keyboard(console: Console) -> None:
     assert page.evaluate("odd") == []
 
 
+def test_a_search_shows_its_calls_below_those_that_made_them(console: Console) -> None:
+    """V1: calls above that do not match are there in grey; the tree can be folded, and matches are counted."""
+    console.api.ended(console.api.start("survey", width=2, depth=2, leaf_s=0.0123))
+    page = console.open("/history?q=" + quote('"depth":0,"leaf_s":0.0123'))
+    page.until(f"{ROWS}.length === 7")
+    told = f"{ROWS}.map((row) => [row.ariaLevel, row.hasAttribute('data-context'), row.ariaExpanded])"
+    branch = [["2", True, "true"], ["3", False, None], ["3", False, None]]
+    assert page.evaluate(told) == [["1", True, "true"], *branch, *branch]
+    assert page.evaluate(TOTAL) == "4 calls"
+    shade = f"{ROWS}.slice(1, 3).map((row) => getComputedStyle(row.querySelector('a.row-link')).color)"
+    grey, ink = page.evaluate(shade)
+    assert grey != ink
+    assert "does not match the filter" in page.evaluate(f"{ROWS}[0].querySelector('.row-tool').innerText")
+    page.evaluate(f"{ROWS}[1].querySelector('a').focus()")
+    press(page, "ArrowLeft")
+    page.until(f"{ROWS}.length === 5")
+    press(page, "ArrowRight")
+    page.until(f"{ROWS}.length === 7")
+    page.evaluate("document.querySelector('input[type=search]').select()")
+    page.call("Input.insertText", text='"leaf_s":0.0123')
+    page.until(f"{ROWS}.length === 7 && {ROWS}.every((row) => !row.hasAttribute('data-context'))")
+    assert page.evaluate("odd") == []
+
+
 def test_calls_that_ended_since_wait_behind_a_button(console: Console) -> None:
     """V1: nothing moves before somebody wants to see them; only calls that fit are counted."""
+    before = console.api.get("/api/calls?state=finished&tool=survey&count=true").body["total"]
     page = console.open("/history?tool=survey")
-    page.until(f"{ROWS}.length === 7")
+    page.until(f"{ROWS}.length === {before}")
     console.api.ended(console.api.start("export_pages", n=1, step_s=0))
     console.api.ended(console.api.start("survey", width=2, depth=1, leaf_s=0.01))
     page.until("document.querySelector('.newer')?.innerText === '3 newer calls: show'")
-    assert page.evaluate(f"{ROWS}.length") == 7
+    assert page.evaluate(f"{ROWS}.length") == before
     page.evaluate("document.querySelector('.newer').click()")
-    page.until(f"{ROWS}.length === 10 && document.querySelector('.newer').hidden")
+    page.until(f"{ROWS}.length === {before + 3} && document.querySelector('.newer').hidden")
 
 
 def test_a_call_that_runs_is_drawn_but_not_listed(console: Console) -> None:

@@ -1,7 +1,7 @@
 // The history before it is drawn: its time, queries, lanes and trees.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { treeRows } from "../../../src/afoot/web/lib/history/call_pages.js";
+import { nestCalls, treeRows } from "../../../src/afoot/web/lib/history/call_pages.js";
 import {
   axisTicks,
   lanesOf,
@@ -129,10 +129,30 @@ test("V1: the pointer finds the call under it, or one that is very near", () => 
 test("V1: unfolded calls show the calls below them, with lines that lead to them", () => {
   const call = (id) => ({ id });
   const children = new Map([["a", [call("b"), call("c")]], ["b", [call("d")]]]); // prettier-ignore
-  const rows = treeRows([call("a"), call("z")], children, new Set(["a", "b"]));
+  const rows = treeRows(nestCalls([call("a"), call("z")], []), children, new Set(["a", "b"]));
   assert.deepEqual(
     rows.map(({ call: { id }, depth, isLast, guides }) => [id, depth, isLast, guides]),
     [["a", 0, false, []], ["b", 1, false, []], ["d", 2, true, [true]], ["c", 1, true, []], ["z", 0, true, []]], // prettier-ignore
   );
-  assert.equal(treeRows([call("a")], children, new Set()).length, 1);
+  assert.equal(treeRows(nestCalls([call("a")], []), children, new Set()).length, 1);
+});
+
+test("V1: a filtered list shows its calls in their trees, with the calls above them for context", () => {
+  const call = (id, parent, opened = 0) => ({ id, parent, opened, below: { total: 1 } });
+  const above = [call("top", null), call("middle", "top", 1)];
+  const listed = [
+    call("alone", null),
+    call("late", "middle", 9),
+    call("early", "middle", 2),
+    call("second", "top", 5),
+  ];
+  const matching = new Set(listed.map(({ id }) => id));
+  const told = (toggled, fetched = new Map()) =>
+    treeRows(nestCalls(listed, above), fetched, new Set(toggled), matching).map(
+      ({ call: { id }, depth, isContext, isOpen }) => `${"-".repeat(depth)}${id}${isContext ? " grey" : ""}${isOpen ? " open" : ""}`,
+    ); // prettier-ignore
+  assert.deepEqual(told([]), ["alone", "top grey open", "-middle grey open", "--early", "--late", "-second"]);
+  assert.deepEqual(told(["top"]), ["alone", "top grey"], "it can be folded");
+  const fetched = new Map([["alone", [call("child", "alone")]]]);
+  assert.deepEqual(told(["alone", "top"], fetched), ["alone open", "-child grey", "top grey"]);
 });

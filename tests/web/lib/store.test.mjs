@@ -71,7 +71,7 @@ test("V6: the readings of many calls are shared out over a few frames, each call
   while (frames.length) steps.push((draw(), [...drawn.values()].length));
   assert.deepEqual(steps, [5, 10, 15, 20, 25, 30]);
   drawn.clear();
-  for (let frame = 0; frame < 6; frame++) report(frame + 2), draw();
+  for (let frame = 0; frame < 6; frame++) (report(frame + 2), draw());
   assert.deepEqual([drawn.size, new Set(drawn.values()).size], [30, 1], "a flood leaves no call behind");
   store.receive("changes", changes([fact("c29", 2, { type: "finished", outcome: "ok" })]));
   drawn.clear();

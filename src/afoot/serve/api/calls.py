@@ -30,12 +30,13 @@ from afoot.store.conditions import SORTS
 from afoot.store.search import ambiguous_id_message, find_by_id_part
 
 STATES = ("live", "waiting", *(state.value for state in State))
-LIST_OPTIONS = (*FILTERS, "state", "before", "sort", "skip", "count", "below", "limit")
+LIST_OPTIONS = (*FILTERS, "state", "before", "sort", "skip", "count", "below", "above", "limit")
 SORT_CHOICES = tuple(way + name for name in SORTS for way in ("", "-"))
 # Options for calls that have ended: the order and the number of live ones change while they are read.
 ENDED_OPTIONS = (*ENDED_FILTERS, "sort", "skip", "count")
 MAX_SKIP = 1_000_000
 MAX_PAGE = 500  # calls on a page
+MAX_LEVELS = 64  # of calls above a call
 MAX_TIES = 100  # more calls that a page may have if they are of its last moment: none falls between two pages
 
 
@@ -43,12 +44,14 @@ class CallPage(Struct, frozen=True):
     """Calls, newest first unless `sort` says otherwise; `next` is the `before` of the next page.
 
     `total` and `roots` are told if `count` asks for them: all calls that match, and those that no call made.
+    `above` has the calls above those of the page that are not on it, if they are asked for.
     """
 
     calls: list[CallView]
     next: float | None
     total: int | UnsetType = UNSET
     roots: int | UnsetType = UNSET
+    above: list[CallView] | UnsetType = UNSET
 
 
 class StartRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,8 +96,12 @@ async def index(request: ApiRequest) -> None:
     else:
         calls = await find_calls(gateway, query)
         page = CallPage(calls, calls[-1].opened if len(calls) >= query.limit else None)
+    if read_flag(given, "above"):
+        page = replace(page, above=await _calls_above(request, calls))
     if read_flag(given, "below"):
         page = replace(page, calls=await _with_descendants(gateway, calls))
+        if page.above is not UNSET:
+            page = replace(page, above=await _with_descendants(gateway, page.above))
     await request.answer(200, page)
 
 
@@ -265,6 +272,26 @@ async def _with_descendants(gateway: GatewayState, calls: list[CallView]) -> lis
         replace(one, below=ChildCounts(counts[one.id][0], 0, counts[one.id][1])) if one.id in counts else one
         for one in calls
     ]
+
+
+async def _calls_above(request: ApiRequest, calls: list[CallView]) -> list[CallView]:
+    """The calls above these, at any depth, that are not among them and that the asker may see."""
+    engine = request.gateway.engine
+    now = engine.clock.now()
+    known = {one.id for one in calls}
+    found: list[CallView] = []
+    level = calls
+    for _ in range(MAX_LEVELS):
+        wanted = {one.parent for one in level if isinstance(one.parent, str)} - known
+        if not wanted:
+            break
+        known |= wanted
+        level = [call_view_with_forecast(engine, engine[name], now) for name in wanted if name in engine]
+        ended = wanted - {one.id for one in level}
+        rows = await engine.journal.find(CallQuery(ids=ended, limit=len(ended))) if ended else []
+        level += [row_view(row, now) for row in rows]
+        found += [one for one in level if request.may_see(one.caller)]
+    return found
 
 
 def _matches(one: CallView, query: CallQuery) -> bool:

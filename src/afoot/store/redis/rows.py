@@ -50,7 +50,7 @@ async def find(command: Command, prefix: str, query: CallQuery) -> list[CallRow]
     """The calls that match, newest first or in another order, at most 1,000; raises StoreError."""
     limit = max(0, min(query.limit, MAX_ROWS))
     skip = 0 if query.after is not None else max(0, query.skip)
-    is_by_time = query.after is not None or query.sort in ("-opened", "opened")
+    is_by_time = query.ids is None and (query.after is not None or query.sort in ("-opened", "opened"))
     found = list[CallRow]()
     if limit:
         async for row in _matching(command, prefix, query):
@@ -144,6 +144,8 @@ async def _page(command: Command, prefix: str, query: CallQuery, offset: int) ->
         below: list[bytes] = await command("HKEYS", f"{prefix}below:{query.parent}")
         rows = in_order(await read_rows(command, prefix, below), "opened" if is_upward else "-opened")
         return [row.id.encode() for row in rows][offset : offset + PAGE]
+    if query.ids is not None:
+        return [one.encode() for one in sorted(query.ids)][offset : offset + PAGE]
     low = "-inf" if query.since is None else repr(query.since)
     if query.after is not None and (query.since is None or query.after >= query.since):
         low = f"({query.after!r}"

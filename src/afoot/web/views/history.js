@@ -59,7 +59,7 @@ export function view() {
     callRows(list.rows, {
       label: "Calls",
       fold: list.fold,
-      isUnfolded: (id) => list.unfolded().has(id),
+      isUnfolded: list.isUnfolded,
       spanOf: (id) => state.spans().get(id),
       head: tableHead(query),
     }),

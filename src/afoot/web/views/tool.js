@@ -123,7 +123,7 @@ function recentRuns(name, tool, ended) {
     { shown: () => list.calls().length },
     h("div.card-head", h("h2", "Recent runs"), h("a.push", { href: all }, "All of them")),
     errorMessage(list.problem),
-    callRows(list.rows, { label: "Recent runs", fold: list.fold, isUnfolded: (id) => list.unfolded().has(id) }),
+    callRows(list.rows, { label: "Recent runs", fold: list.fold, isUnfolded: list.isUnfolded }),
   );
 }
 

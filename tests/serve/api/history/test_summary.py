@@ -100,6 +100,19 @@ def test_lists_show_trees_and_are_sorted_counted_and_paged(api: Api) -> None:
     assert listed(api, "caller=nobody") == []
 
 
+def test_a_filtered_list_has_the_calls_above_those_it_lists(api: Api) -> None:
+    """V1: at any depth, each once, and none that is on the page already."""
+    page = api.get("/api/calls?state=finished&tool=page&above=true").body
+    above = {one["id"]: one for one in page["above"]}
+    assert len(page["calls"]) == 3 and "report" in {one["tool"] for one in above.values()}
+    for one in page["calls"]:
+        while one["parent"]:
+            one = above.pop(one["parent"], None) or api.call(one["parent"])
+    assert not above, "every one of them is above a call of the page"
+    assert api.get("/api/calls?state=finished&above=true").body["above"] == []
+    assert "above" not in api.get("/api/calls?state=finished&tool=page").body
+
+
 @pytest.mark.parametrize(
     "query",
     [

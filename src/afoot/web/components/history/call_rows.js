@@ -1,4 +1,5 @@
-// callRows: ended calls as rows, each wholly a link to its page; trees unfold in place.
+// callRows: ended calls as rows, each wholly a link to its page; trees unfold in place. Calls that do not match a filter,
+// but stand above one that does, are grey.
 
 import { each, h } from "../../lib/dom.js";
 import { formatClock, formatCount, formatDay, formatSpan, safeText } from "../../lib/format.js";
@@ -26,7 +27,7 @@ export function callRows(rows, { label, fold, isUnfolded, spanOf = () => undefin
   const current = signal(""); // the row that is in the order of the Tab key
   const tabStop = () => (rows().some(({ call }) => call.id === current()) ? current() : (rows()[0]?.call.id ?? ""));
   const row = (/** @type {TreeRow} */ first, /** @type {() => TreeRow} */ newest) =>
-    callRow(first.call, newest, { longest, isUnfolded, fold, spanOf, tabStop, isTop: first.depth === 0 });
+    callRow(first.call, newest, { longest, fold, spanOf, tabStop, isTop: first.depth === 0 });
   const onfocusin = (/** @type {any} */ { target }) => {
     const id = target.closest("[role=row]")?.dataset.call;
     if (id) current.set(id);
@@ -64,13 +65,14 @@ const withRow = (row, act) => void (row && act(row));
 /**
  * @param {ListedCall} call
  * @param {() => TreeRow} newest
- * @param {{longest: () => number, isUnfolded: (id: string) => boolean, fold: (id: string) => unknown, spanOf: (id: string) => Span | undefined, tabStop: () => string, isTop: boolean}} list
+ * @param {{longest: () => number, fold: (id: string) => unknown, spanOf: (id: string) => Span | undefined, tabStop: () => string, isTop: boolean}} list
  */
-function callRow(call, newest, { longest, isUnfolded, fold, spanOf, tabStop, isTop }) {
+function callRow(call, newest, { longest, fold, spanOf, tabStop, isTop }) {
   const { id, tool, server, caller, opened } = call;
   const state = stateOf({ ...call, open: new Map(), hindered: null, stalled: false, attempt: 0 });
   const total = call.below?.total ?? 0;
-  const isOpen = () => isUnfolded(id);
+  const isOpen = () => newest().isOpen;
+  const isContext = () => newest().isContext;
   const name = safeText(tool, 200);
   const duration = durationOf(call);
   const shownState = () => (state === "done" && spanOf(id)?.lost.length ? "retrying" : state);
@@ -82,6 +84,7 @@ function callRow(call, newest, { longest, isUnfolded, fold, spanOf, tabStop, isT
     {
       type: "button",
       tabindex: "-1",
+      shown: () => newest().hasBelow,
       "aria-label": () => `${isOpen() ? "Fold" : "Unfold"} the calls below ${name}`,
       onclick: () => fold(id),
     },
@@ -93,8 +96,9 @@ function callRow(call, newest, { longest, isUnfolded, fold, spanOf, tabStop, isT
       role: "row",
       "data-call": id,
       "data-state": state,
+      "data-context": isContext,
       "aria-level": () => String(newest().depth + 1),
-      "aria-expanded": () => (total ? String(isOpen()) : null),
+      "aria-expanded": () => (newest().hasBelow ? String(isOpen()) : null),
     },
     cell(
       "span.row-state",
@@ -103,8 +107,9 @@ function callRow(call, newest, { longest, isUnfolded, fold, spanOf, tabStop, isT
     cell(
       "span.row-tool",
       () => treeLines(newest()),
-      total > 0 ? caret : null,
+      caret,
       h("a.row-link", { href: callPath(id), tabindex: () => (tabStop() === id ? "0" : "-1") }, name),
+      h("span.sr", { shown: isContext }, "does not match the filter"),
       isTop && h("span.row-server", safeText(server, 100)),
     ),
     cell(

@@ -37,7 +37,8 @@ export function liveList({ model, holding }, actions) {
     rows: computed(() => model().rows),
     pinned: () => model().pinned,
     height: () => (row) => heightOf(row, heights()),
-    render: (/** @type {() => LiveRow} */ row, /** @type {() => boolean} */ isSeen) => renderRow(row, isSeen, rowActions),
+    render: (/** @type {() => LiveRow} */ row, /** @type {() => boolean} */ isSeen) =>
+      renderRow(row, isSeen, rowActions),
   });
   const activeRow = () => model().rows[list.indexOf(list.activeKey() ?? "")];
   const head = h(

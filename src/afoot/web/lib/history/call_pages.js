@@ -1,4 +1,5 @@
-// callPages: a list of calls that is fetched page by page, with the calls below those that are unfolded.
+// callPages: a list of calls that is fetched page by page, with the calls below those that are unfolded. The calls of a
+// filtered list stand in their trees; calls above them that do not match are there for context.
 
 import { get } from "../api.js";
 import { attempt } from "../resource.js";
@@ -6,8 +7,13 @@ import { batch, computed, effect, onCleanup, signal } from "../signal.js";
 import { childrenPath } from "./range.js";
 
 /** @typedef {CallView & {below?: Counts}} ListedCall */
-/** @typedef {{call: ListedCall, depth: number, isLast: boolean, guides: boolean[]}} TreeRow `guides`: whether a line goes on at each depth above */
-/** What a list keeps while it is not shown. @typedef {{path: string, calls: ListedCall[], counts: CallCounts | null, unfolded: string[], children: [string, ListedCall[]][]}} KeptList */
+/**
+ * `guides`: whether a line goes on at each depth above; `hasBelow`: it can be unfolded; `isContext`: it does not match the
+ * filters, but a call in its tree does.
+ * @typedef {{call: ListedCall, depth: number, isLast: boolean, guides: boolean[], hasBelow: boolean, isOpen: boolean, isContext: boolean}} TreeRow
+ */
+/** Calls in their trees: those without a known call above them, and by call those below it. @typedef {{roots: ListedCall[], below: Map<string, ListedCall[]>}} Trees */
+/** What a list keeps while it is not shown. @typedef {{path: string, calls: ListedCall[], above: ListedCall[] | null, counts: CallCounts | null, toggled: string[], children: [string, ListedCall[]][]}} KeptList */
 
 /** How many calls match, if the first page was asked for that. @typedef {{total: number, roots: number}} CallCounts */
 
@@ -20,8 +26,9 @@ const PAGE = 100;
  */
 export function callPages(path, kept = null) {
   const calls = signal(/** @type {ListedCall[]} */ ([]));
+  const above = signal(/** @type {ListedCall[] | null} */ (null)); // calls above these; null: the list has none to nest
   const children = signal(/** @type {Map<string, ListedCall[]>} */ (new Map()));
-  const unfolded = signal(/** @type {Set<string>} */ (new Set()));
+  const toggled = signal(/** @type {Set<string>} */ (new Set())); // calls that are not as they are by themselves
   const counts = signal(/** @type {CallCounts | null} */ (null));
   const isLoaded = signal(false);
   const problem = signal("");
@@ -49,6 +56,7 @@ export function callPages(path, kept = null) {
       isLoaded.set(true);
       if (!skip) counts.set("total" in page ? { total: page.total, roots: page.roots } : null);
       calls.set(skip ? [...calls.peek(), ...page.calls] : page.calls);
+      above.set("above" in page ? [...((skip && above.peek()) || []), ...page.above] : null);
       isWhole.set(page.calls.length < PAGE);
     });
   };
@@ -63,9 +71,10 @@ export function callPages(path, kept = null) {
       isWhole.set(false);
       if (!isOther) return; // what is shown stays until the answer comes
       calls.set([]);
+      above.set(null);
       counts.set(null);
       isLoaded.set(false);
-      unfolded.set(new Set());
+      toggled.set(new Set());
     });
     void loadMore();
   });
@@ -75,21 +84,25 @@ export function callPages(path, kept = null) {
     isStale = false;
     batch(() => {
       calls.set(before.calls);
+      above.set(before.above);
       counts.set(before.counts);
       isLoaded.set(true);
-      unfolded.set(new Set(before.unfolded));
+      toggled.set(new Set(before.toggled));
       children.set(new Map(before.children));
       isWhole.set(before.calls.length % PAGE > 0 || !before.calls.length);
     });
   }
 
+  const trees = computed(() => nestCalls(calls(), above() ?? []));
+  const isUnfolded = (/** @type {string} */ id) => trees().below.has(id) !== toggled().has(id);
+
   /** Fold or unfold the calls below one. @param {string} id @param {boolean} [isOpen] */
-  async function fold(id, isOpen = unfolded.peek().has(id)) {
-    const ids = new Set(unfolded.peek());
-    if (isOpen) ids.delete(id);
-    else ids.add(id);
-    unfolded.set(ids);
-    if (isOpen || children.peek().has(id)) return;
+  async function fold(id, isOpen = isUnfolded(id)) {
+    const ids = new Set(toggled.peek());
+    if (isOpen === trees().below.has(id)) ids.add(id);
+    else ids.delete(id);
+    toggled.set(ids);
+    if (isOpen || trees().below.has(id) || children.peek().has(id)) return;
     const [page, error] = await attempt(get(childrenPath(id)));
     if (isOver) return;
     problem.set(error?.message ?? "");
@@ -102,31 +115,69 @@ export function callPages(path, kept = null) {
     return {
       path: first,
       calls: calls.peek(),
+      above: above.peek(),
       counts: counts.peek(),
-      unfolded: [...unfolded.peek()],
+      toggled: [...toggled.peek()],
       children: [...children.peek()],
     };
   };
-  const rows = computed(() => treeRows(calls(), children(), unfolded()));
-  return { calls, rows, counts, isLoaded, problem, isWhole, unfolded, loadMore, fold, keep };
+  const rows = computed(() => {
+    const matching = above() && new Set(calls().map(({ id }) => id));
+    return treeRows(trees(), children(), toggled(), matching);
+  });
+  return { calls, rows, counts, isLoaded, problem, isWhole, isUnfolded, loadMore, fold, keep };
 }
 
 /**
- * The rows of trees whose unfolded calls show the calls below them.
- * @param {readonly ListedCall[]} roots
- * @param {Map<string, ListedCall[]>} children
- * @param {Set<string>} unfolded
+ * Listed calls in their trees. A tree stands where its first listed call stood; calls below a call are in the order of
+ * their start.
+ * @param {readonly ListedCall[]} calls
+ * @param {readonly ListedCall[]} above the calls above them
+ * @returns {Trees}
+ */
+export function nestCalls(calls, above) {
+  const known = new Map([...above, ...calls].map((one) => [one.id, one]));
+  const placed = new Set();
+  /** @type {ListedCall[]} */ const roots = [];
+  /** @type {Map<string, ListedCall[]>} */ const below = new Map();
+  for (const listed of calls) {
+    for (let call = listed; !placed.has(call.id);) {
+      placed.add(call.id);
+      const parent = known.get(call.parent ?? "");
+      if (!parent) {
+        roots.push(call);
+        break;
+      }
+      below.set(parent.id, [...(below.get(parent.id) ?? []), call]);
+      call = parent;
+    }
+  }
+  for (const found of below.values()) found.sort((a, b) => a.opened - b.opened);
+  return { roots, below };
+}
+
+/**
+ * The rows of trees. A call with listed calls below it is open by itself; another one shows the calls below it, which are
+ * fetched, when it is unfolded.
+ * @param {Trees} trees
+ * @param {Map<string, ListedCall[]>} fetched by call
+ * @param {Set<string>} toggled
+ * @param {Set<string> | null} [matching] the calls that the filters let through; null: there are no filters
  * @returns {TreeRow[]}
  */
-export function treeRows(roots, children, unfolded) {
+export function treeRows({ roots, below }, fetched, toggled, matching = null) {
   /** @type {TreeRow[]} */ const found = [];
   /** @param {readonly ListedCall[]} calls @param {number} depth @param {boolean[]} guides */
   const add = (calls, depth, guides) => {
     for (const [at, call] of calls.entries()) {
+      const { id } = call;
       const isLast = at === calls.length - 1;
-      found.push({ call, depth, isLast, guides });
-      const below = unfolded.has(call.id) ? (children.get(call.id) ?? []) : [];
-      add(below, depth + 1, depth ? [...guides, !isLast] : guides);
+      const listed = below.get(id);
+      const isOpen = (listed !== undefined) !== toggled.has(id);
+      const hasBelow = listed !== undefined || (call.below?.total ?? 0) > 0;
+      const isContext = matching !== null && !matching.has(id);
+      found.push({ call, depth, isLast, guides, hasBelow, isOpen, isContext });
+      if (isOpen) add(listed ?? fetched.get(id) ?? [], depth + 1, depth ? [...guides, !isLast] : guides);
     }
   };
   add(roots, 0, []);

@@ -48,7 +48,7 @@ export function selectedTime({ from, to }, { since, until }) {
   return first < last ? { since: first, until: last } : null;
 }
 
-/** Whether more than the time narrows the list: its calls are then shown by themselves, not as trees. @param {Query} query */
+/** Whether more than the time narrows the list: its trees then have only calls that match, and those above them. @param {Query} query */
 export const isFiltered = (query) => [...FIELDS, "show", "outcome"].some((name) => query[name]);
 
 /** Whether the list has fewer calls than the summary counts. @param {Query} query @param {TimeRange} time */
@@ -97,7 +97,7 @@ export function pagePath(query, time, skip, limit) {
   };
   if (skip) page.skip = String(skip);
   else if (isNarrower(query, time)) page.count = "true";
-  if (!isFiltered(query)) page.roots = "true";
+  page[isFiltered(query) ? "above" : "roots"] = "true";
   return `/api/calls?${new URLSearchParams({ ...page, limit: String(limit) })}`;
 }
 
