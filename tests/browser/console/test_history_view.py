@@ -172,7 +172,7 @@ def test_trees_are_unfolded_and_walked_by_keyboard(console: Console) -> None:
 
 
 def test_a_search_shows_its_calls_below_those_that_made_them(console: Console) -> None:
-    """V1: calls above that do not match are there in grey; the tree can be folded, and matches are counted."""
+    """V1: calls above that do not match are there in grey; the tree can be folded, and matches count."""
     console.api.ended(console.api.start("survey", width=2, depth=2, leaf_s=0.0123))
     page = console.open("/history?q=" + quote('"depth":0,"leaf_s":0.0123'))
     page.until(f"{ROWS}.length === 7")

@@ -25,10 +25,11 @@ from afoot.observe.eta import Eta
 from tests.cli.terminal.live.test_live_state import opened
 
 
-class News(Struct):
+class News(Struct, frozen=True):
     """The part of a reading that changes a state."""
 
     stalled: bool = False
+    detached: bool = False
     cancel_due: float | None = None
 
 
@@ -43,8 +44,22 @@ class Vector(Struct):
     news: News | None = None
 
 
+class WordsVector(Struct):
+    """Facts, and what a row says before the last message of the call; `destructive` are ids of questions."""
+
+    name: str
+    facts: list[Fact]
+    at: float
+    tags: list[str]
+    warning: str
+    cancel: str
+    news: News = News()
+    destructive: list[str] = []
+
+
 FILE = Path(__file__).parents[2] / "vectors" / "states.json"
 VECTORS = json.decode(FILE.read_bytes(), type=list[Vector], strict=True)
+WORDS = json.decode(FILE.with_name("row_words.json").read_bytes(), type=list[WordsVector], strict=True)
 
 
 def node_after(*facts: Fact) -> CallNode:
@@ -65,6 +80,19 @@ def test_states_and_their_words_agree_with_the_vectors_of_the_console(vector: Ve
     if vector.news is not None:
         node.stalled, node.cancel_due = vector.news.stalled, vector.news.cancel_due
     assert (state_of(node, vector.at), STATES[vector.state].word) == (vector.state, vector.word)
+
+
+@pytest.mark.parametrize("vector", WORDS, ids=lambda vector: vector.name)
+def test_tags_warnings_and_a_pending_cancel_agree_with_the_vectors_of_the_console(
+    vector: WordsVector,
+) -> None:
+    """V6: the same call says the same of itself wherever it is seen."""
+    node = CallNode(fold("c1", vector.facts), destructive=frozenset(vector.destructive))
+    node.stalled, node.detached = vector.news.stalled, vector.news.detached
+    node.cancel_due = vector.news.cancel_due
+    warned, words = said(node, vector.at)
+    assert (tags(node), warned) == (vector.tags, vector.warning)
+    assert words == vector.cancel or not vector.cancel
 
 
 def test_every_state_has_a_shape_of_its_own_in_ascii_too() -> None:

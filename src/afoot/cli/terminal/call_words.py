@@ -12,6 +12,7 @@ from afoot.cli.terminal.text import clean, format_estimate, format_left
 from afoot.core.call import Call, State
 from afoot.core.facts import Question
 
+DESTRUCTIVE = "destructive"  # the tag of a question whose run may destroy something
 CEILING_WORDS_S = 60.0  # with more left, the time on the clock says enough
 
 
@@ -91,8 +92,10 @@ def time_left(node: CallNode, state: str) -> str:
 
 
 def tags(node: CallNode) -> list[str]:
-    """Words before the message: another attempt, a caller who left, a cancel that is still pending."""
-    found = [f"attempt {node.call.attempt}"] if node.call.attempt > 1 and node.call.end is None else []
+    """Words before the message: a run that may destroy something, another attempt, a caller who left."""
+    found = [DESTRUCTIVE] if node.destructive & node.call.open.keys() else []
+    if node.call.attempt > 1 and node.call.end is None:
+        found.append(f"attempt {node.call.attempt}")
     if node.detached and node.call.end is None:
         found.append("detached")
     return found
@@ -105,7 +108,7 @@ def last_words(node: CallNode, state: str, at: float) -> str:
     if call.end is not None:
         return _words_at_end(call) or node.result_line or latest or ""
     if node.cancel_due is not None:
-        return f"cancels in {format_left(node.cancel_due - at)}"
+        return f"cancels in {format_left(max(0.0, node.cancel_due - at))}"
     if state == "held_up" and call.hindered is not None:
         return join_words(call.hindered.hint, latest or "", sign=", ")
     if call.open:

@@ -6,7 +6,8 @@
 
 import { del, post } from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { formatLeft, safeText } from "../lib/format.js";
+import { cancelInWords } from "../lib/call_words.js";
+import { safeText } from "../lib/format.js";
 import { attempt } from "../lib/resource.js";
 import { callPath, navigate } from "../lib/router.js";
 import { tick } from "../lib/time.js";
@@ -64,10 +65,9 @@ export function rerunButton(target) {
 /** The button that withdraws a pending cancel, and the seconds left for it. @param {Target} target */
 export function undoCancel(target) {
   const { call } = target;
-  const left = () => (canUndo(call()) ? Math.max(0, (call().cancel_due ?? 0) - tick()) : 0);
   const about = { class: "small", "aria-keyshortcuts": "u" };
   const button = actionButton(h("span.undo", icon("again", "s"), "Undo"), () => withdrawCancel(target), about);
-  const words = h("span.dim", () => `cancels in ${formatLeft(left())}`);
+  const words = h("span.dim", () => (canUndo(call()) ? cancelInWords(call().cancel_due ?? 0, tick()) : ""));
   return h("span.undo-cancel", { shown: () => canUndo(call()) }, button, words);
 }
 

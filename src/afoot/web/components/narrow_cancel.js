@@ -2,7 +2,8 @@
 
 import { icon } from "./icon.js";
 import { h } from "../lib/dom.js";
-import { formatLeft, safeText } from "../lib/format.js";
+import { cancelInWords } from "../lib/call_words.js";
+import { safeText } from "../lib/format.js";
 import { signal } from "../lib/signal.js";
 import { preciseNow, setTimer, tick } from "../lib/time.js";
 
@@ -40,8 +41,7 @@ export function withPendingCancel(call, cancels) {
 }
 
 /** The words for a cancel that waits; empty without one. @param {Call} call */
-export const pendingWords = ({ cancel_due }) =>
-  cancel_due ? `cancels in ${formatLeft(Math.max(0, cancel_due - tick()))}` : "";
+export const pendingWords = ({ cancel_due }) => (cancel_due ? cancelInWords(cancel_due, tick()) : "");
 
 /**
  * @param {() => Call} call

@@ -1,11 +1,27 @@
 """The table of all calls: its groups, its trees, and what it leaves out."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from msgspec import Struct, json
+
+from afoot.cli.terminal.call_words import STATES
 from afoot.cli.terminal.live.call_table import IDLE, call_table, title_line
 from afoot.cli.terminal.live.live_state import CallNode, LiveChanges, LiveState, ReadingUpdate
 from afoot.cli.terminal.text import display_width
-from afoot.core.facts import Answer, Answered, Asked, Fact, Failure, Finished, Question, Reading, Started
+from afoot.core.facts import (
+    Answer,
+    Answered,
+    Asked,
+    ChildSummary,
+    Fact,
+    Failure,
+    Finished,
+    Question,
+    Reading,
+    Reported,
+    Started,
+)
 from tests.cli.terminal.live.test_call_rows import NASTY, text, texts
 from tests.cli.terminal.live.test_live_state import family, opened, told
 
@@ -51,6 +67,34 @@ def test_calls_stand_in_groups_those_that_wait_first() -> None:
     shapes = [line[0] for line in lines[1:] if line not in heads(lines)]
     assert shapes == ["◆", "◆", "▶", "▶", "◌", "✗", "✓"]
     assert "key 1" in lines[2] and "w1 asks" in lines[2] and "key 2" in lines[3] and "w0 asks" in lines[3]
+
+
+class FarCalls(Struct):
+    """Calls at a gateway behind this one, and their rows: depth, tool, word, per cent, message."""
+
+    name: str
+    children: tuple[ChildSummary, ...]
+    rows: list[tuple[int, str, str, str, str]]
+
+
+FAR_FILE = Path(__file__).parents[3] / "vectors" / "far_calls.json"
+FAR_CALLS = json.decode(FAR_FILE.read_bytes(), type=list[FarCalls], strict=True)
+
+
+@pytest.mark.parametrize("vector", FAR_CALLS, ids=lambda vector: vector.name)
+def test_calls_at_a_gateway_behind_this_one_stand_below_the_call_that_told_of_them(vector: FarCalls) -> None:
+    """V6, P8: as in the console; none of their clocks is known, and they are not counted here."""
+    scene = LiveState()
+    started(scene, "a", tool="weave")
+    told(scene, ("a", 3, Reported(101.0, children=vector.children)))
+    lines = table(scene, 170)
+    assert heads(lines) == ["Running  1"] and len(lines) == 3 + len(vector.rows)
+    for line, (depth, tool, word, percent, message) in zip(lines[3:], vector.rows, strict=True):
+        look = next(one for one in STATES.values() if one.word == word)
+        assert line.startswith(f"{look.shape} {word} "), line
+        assert line.index("└ ") == 15 + 2 * (depth - 1) and line[15:].lstrip(" └").startswith(f"{tool} ")
+        assert line.endswith(message) and f" {percent} " in f"{line} "
+        assert not {"●", "‖"} & set(line) and " s " not in line
 
 
 def test_a_child_that_waits_stands_first_and_keeps_its_place_in_the_tree() -> None:

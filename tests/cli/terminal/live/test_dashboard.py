@@ -87,10 +87,38 @@ def test_a_call_is_cancelled_with_its_reason(gateway: Gateway, api: Api) -> None
         screen.type(f"{call[-8:]}\n")
         screen.see("why (")
         screen.type("seen enough\n")
+        screen.see(lambda shown: "u: undo  cancels in " in row(shown, call))
         screen.see(lambda shown: row(shown, call).startswith("■") and "seen" in row(shown, call))
+        screen.type("u")
+        screen.see("no cancel is pending")
         screen.type("q")
         screen.end()
     assert gateway.marks(mark)[-1] == "cancelled: seen enough"
+
+
+def test_a_cancel_is_undone_while_it_has_not_come(gateway: Gateway, api: Api) -> None:
+    """X1, V6: by u, for five seconds, as in the console; the call goes on and knows nothing of it."""
+    mark = tag()
+    call = api.start("linger", tag=mark)
+    gateway.until_marked(mark, "started")
+    with terminal(["watch"], gateway.environment, (120, 30)) as screen:
+        screen.see(lambda shown: row(shown, call) != "")
+        screen.type("x")
+        screen.see("the end of its id:")
+        screen.type(f"{call[-8:]}\n")
+        screen.see("why (")
+        screen.type("\n")
+        screen.see(
+            lambda shown: row(shown, call).startswith("□ cancelling") and "cancels in 4." in row(shown, call)
+        )
+        screen.type("u")
+        screen.see(f"{call[-8:]}: goes on")
+        screen.see(lambda shown: row(shown, call).startswith("▶ running"))
+        screen.type("q")
+        assert screen.end() == 0
+    found = api.call(call)
+    assert found["state"] == "running" and "cancel_due" not in found
+    cancel(api, call)
 
 
 def test_children_stand_below_their_parent_and_many_are_counted(gateway: Gateway, api: Api) -> None:

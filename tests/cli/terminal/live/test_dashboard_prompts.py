@@ -26,6 +26,7 @@ def test_an_approval_is_given_by_keys(gateway: Gateway, api: Api) -> None:
     call = api.start("wipe", tag=tag(), what="a very long story " * 4)
     api.asked(call)
     with terminal(["watch"], gateway.environment) as screen:
+        screen.see(lambda shown: " destructive " in row(shown, call))
         choose(screen, call)
         screen.see("it may destroy something")
         screen.see('"what": "a very long story')

@@ -1,10 +1,13 @@
 // V1, V6: the rows of the live list: groups, trees, folds, filters, and what stays where it is under the pointer.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import { groupsOf, liveRows } from "../../../../src/afoot/web/components/live/rows.js";
 import { summary } from "../../../../src/afoot/web/components/live/run_summary.js";
 import { beginCall, evolve } from "../../../../src/afoot/web/lib/fold.js";
+import { formatPercent, progressFraction, statusMessage } from "../../../../src/afoot/web/lib/format.js";
 import { signal } from "../../../../src/afoot/web/lib/signal.js";
+import { STATE_WORDS, stateOf } from "../../../../src/afoot/web/lib/state.js";
 
 const AT = 1000;
 const NO_FILTER = { state: "", q: "", server: "", group: "state", toggled: new Set() };
@@ -170,6 +173,25 @@ test("P8: calls at a gateway behind this one stand below the call that reported 
   assert.equal(first.isRemote, true);
   assert.equal(rowsOf(roots).rows[2].entry, first.entry, "it keeps its place while nothing changes");
 });
+
+// The terminal agrees with the same vectors (`tests/cli/terminal/live/test_call_table.py`).
+const farCalls = JSON.parse(
+  readFileSync(new URL("../../../vectors/far_calls.json", import.meta.url), "utf8"),
+);
+
+for (const { name, children, rows } of farCalls) {
+  test(`V6, P8: calls at a gateway behind this one: ${name}`, () => {
+    const roots = [entry("a", { facts: [{ type: "reported", at: AT - 1, children }] })];
+    const told = liveRows(roots, NO_FILTER, AT).rows.filter(({ isRemote }) => isRemote);
+    const shown = told.map(({ entry: { call }, guides }) => {
+      const now = call.peek();
+      const share = now.outcome === "ok" ? 1 : progressFraction(now);
+      const percent = share === null ? `${now.latest?.progress ?? ""}` : formatPercent(share);
+      return [guides.length, now.tool, STATE_WORDS[stateOf(now)], percent, statusMessage(now) ?? ""];
+    });
+    assert.deepEqual(shown, rows);
+  });
+}
 
 test("V6: the rows of 10,000 calls are made in a moment", () => {
   const roots = many(10_000);

@@ -87,6 +87,8 @@ def _events_forever(at: str) -> "Iterator[FeedItem]":
                 yield event
                 if event.event == "snapshot":
                     yield from _just_ended(client)
+                if event.event == "snapshot" or '"asked"' in event.data:
+                    yield from _open_questions(client)
         except CliError as error:
             if not last or error.details.get("status", 503) not in (500, 503):
                 raise
@@ -102,6 +104,16 @@ def _just_ended(client: GatewayClient) -> "Iterator[FeedItem]":
 
     with suppress(CliError):  # the history may be away, and the stream goes on without it
         yield decode(client.fetch(ENDED_PATH), type=EndedCalls)
+
+
+def _open_questions(client: GatewayClient) -> "Iterator[FeedItem]":
+    """The open questions in full: their facts do not say whether a run may destroy something."""
+    from msgspec.json import decode
+
+    from afoot.cli.terminal.live.live_state import OpenQuestions
+
+    with suppress(CliError):  # they are answered all the same, and say it then
+        yield decode(client.fetch("/api/questions"), type=OpenQuestions)
 
 
 def _events_in_thread(client: GatewayClient) -> Iterator[ServerSentEvent]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from afoot.cli.terminal.call_clocks import ClockReading, read_clocks
 from afoot.cli.terminal.call_words import (
+    DESTRUCTIVE,
     STATES,
     join_words,
     last_words,
@@ -19,7 +20,7 @@ from afoot.cli.terminal.call_words import (
     waiting_text,
     warning,
 )
-from afoot.cli.terminal.live.live_state import CallNode
+from afoot.cli.terminal.live.live_state import CallNode, can_withdraw
 from afoot.cli.terminal.text import (
     clean,
     display_width,
@@ -55,6 +56,7 @@ _INDENT = 2  # of the second line, and of each level of a tree
 _RING = "○◔◑◕●"  # the silence that is left, from none to all
 _PAUSE = "‖"
 PULSE_HZ = 5
+UNDO = "u: undo"  # before the words of a cancel that can be withdrawn
 _QUIET = ("queued", "cancelling", "done", "cancelled")  # states whose rows are drawn in softer ink
 
 
@@ -113,6 +115,8 @@ def call_rows(node: CallNode, at: float, columns: Columns, depth: int = 0, key: 
     else:
         lines = [_cells(shown, columns.widths)]
     has_word = columns.widths.get("progress", 0) > _PERCENT_WIDTH
+    if can_withdraw(node):
+        lines[-1] += [(UNDO, "bold"), ("  ", "")]
     lines[-1] += _message(shown, columns.message_width, has_word=has_word, has_left="left" in columns.widths)
     return [cut_line(line, columns.width) for line in lines]
 
@@ -172,7 +176,7 @@ def _cell(column: str, width: int, shown: ShownCall) -> StyledLine:
             text, style = _silent(shown, width)
         case "elapsed":
             text = _elapsed(shown)
-            if shown.clocks.frozen not in ("queued", "ended"):
+            if text and shown.clocks.frozen not in ("queued", "ended"):
                 text = _with_limit(text, shown.clocks.ceiling_s, width)
             style = "bad" if shown.clocks.is_ceiling_last else style
         case "call":
@@ -240,7 +244,7 @@ def _message(shown: ShownCall, width: int, *, has_word: bool = False, has_left: 
     """
     node, state = shown.node, shown.state
     warned = warning(node, state, shown.clocks)
-    parts: list[StyledText] = [(tag, "dim") for tag in tags(node)]
+    parts: list[StyledText] = [(tag, "bad" if tag == DESTRUCTIVE else "dim") for tag in tags(node)]
     parts.append((warned, "bold" if warned.startswith("held up") else "bad"))
     word = STATES[state].word if state in ("queued", "cancelling") and not has_word else ""
     left = "" if has_left or warned else time_left(node, state)
@@ -267,6 +271,8 @@ def _percent(call: Call) -> str:
 def _silent(shown: ShownCall, width: int) -> StyledText:
     """The silence so far, behind a ring that empties; the time left to answer while a person is asked."""
     clocks = shown.clocks
+    if shown.node.is_remote:
+        return "", ""
     if clocks.frozen == "asked":
         return f"{_PAUSE} {format_left(clocks.answer_left_s or 0.0)}", "warn"
     if clocks.frozen:
@@ -281,6 +287,8 @@ def _silent(shown: ShownCall, width: int) -> StyledText:
 def _elapsed(shown: ShownCall) -> str:
     """The time on the clock; the age of a call in the queue, and the duration of one that ended."""
     call = shown.node.call
+    if shown.node.is_remote:
+        return ""
     if call.end is not None:
         return format_span(call.end.at - call.opened.at)
     is_new = shown.clocks.frozen == "queued" and not shown.clocks.used_s

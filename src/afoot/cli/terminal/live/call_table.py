@@ -19,11 +19,12 @@ from afoot.cli.terminal.live.call_rows import (
     cut_line,
     header_line,
 )
-from afoot.cli.terminal.live.live_state import CallNode, LiveState, shown_children
+from afoot.cli.terminal.live.live_state import CallNode, LiveState, remote_children, shown_children
 from afoot.cli.terminal.text import clean, display_width, format_span, truncate
 from afoot.core.call import State
 
 MAX_CHILDREN = 5  # child calls shown below one call
+MAX_REMOTE_DEPTH = 16  # of calls at a gateway behind this one: it could say that one is below itself
 MAX_PINNED = 6  # waiting calls that stay in view while the table moves
 MAX_NUMBERED = 9  # open questions that a digit key can choose
 FOLD_ABOVE = 50  # calls of one tool in a group that are one line by themselves
@@ -215,13 +216,24 @@ def tree_rows(node: CallNode, at: float, columns: Columns, depth: int = 0) -> It
     shown = list(islice(shown_children(node), MAX_CHILDREN))
     for one in shown:
         yield from tree_rows(one, at, columns, depth + 1)
-    more = node.child_count - len(shown)
+    far = list(remote_children(node))
+    for one in far[: MAX_CHILDREN - len(shown)]:
+        yield from _remote_rows(one, at, columns, depth + 1)
+    more = node.child_count + len(far) - min(MAX_CHILDREN, len(shown) + len(far))
     if more > 0:
         lead = " " * (columns.widths.get("state", 1) + 1 + 2 * min(depth, 4))
         failed = f", {node.failed_count:,} failed" if node.failed_count else ""
         line = cut_line([(f"{lead}… {more:,} more{failed}", "dim")], columns.width)
         hidden = islice(node.live_children.values(), len(shown), None)
         yield TableRow([line], sum(not _is_waiting(one) for one in hidden))
+
+
+def _remote_rows(node: CallNode, at: float, columns: Columns, depth: int) -> Iterator[TableRow]:
+    """The rows of a call at a gateway behind this one, which are not counted here, and of those below it."""
+    yield TableRow(call_rows(node, at, columns, depth))
+    if depth < MAX_REMOTE_DEPTH:
+        for one in islice(remote_children(node, node.call.id), MAX_CHILDREN):
+            yield from _remote_rows(one, at, columns, depth + 1)
 
 
 def _is_waiting(node: CallNode) -> bool:

@@ -31,7 +31,13 @@ from afoot.cli.terminal.keyboard import Keyboard, LineEditor
 from afoot.cli.terminal.live.call_rows import PULSE_HZ, StyledLine
 from afoot.cli.terminal.live.call_table import call_table, title_line
 from afoot.cli.terminal.live.event_thread import IGNORE_KEYS_S, EventThread, StopAsking
-from afoot.cli.terminal.live.live_state import EndedCalls, LiveChanges, LiveSnapshot, LiveState
+from afoot.cli.terminal.live.live_state import (
+    EndedCalls,
+    LiveChanges,
+    LiveSnapshot,
+    LiveState,
+    OpenQuestions,
+)
 from afoot.cli.terminal.questions.prompts import QuestionDialog, case_of_question, question_of_json
 from afoot.cli.terminal.text import clean, display_width, truncate, wrap
 from afoot.wire.framing import ServerSentEvent
@@ -41,13 +47,15 @@ KEYS_HELP = (
     "Enter   answer the oldest question",
     "arrows  move the table, or what is asked; page up and page down too",
     "h, l    fold and unfold many calls of one tool",
-    "x       cancel a call",
+    "x       cancel a call, in five seconds",
+    "u       undo the last cancel that has not come yet",
     "q       leave, as Ctrl-C does; nothing is cancelled",
     "While you answer: Enter sends, Esc leaves it to others, Ctrl-D declines (an approval: skips).",
     "  ".join(f"{look.shape} {look.word}" for look in list(STATES.values())[:6]),
     "  ".join(f"{look.shape} {look.word}" for look in list(STATES.values())[6:]),
     "Silent: since the last sign of life; ● to ○: what is left of its limit; ‖: time to answer.",
 )
+UNDO_S = 5.0  # how long a cancel can be withdrawn, as in the console
 NOTE_S = 5.0  # how long a note about the last action is shown
 SILENCE_S = 30.0  # how long a stream may be silent before its first snapshot
 SLACK_S = 2.0
@@ -66,7 +74,7 @@ class GatewayReachability(msgspec.Struct, frozen=True):
     is_reachable: bool
 
 
-FeedItem = ServerSentEvent | GatewayReachability | EndedCalls
+FeedItem = ServerSentEvent | GatewayReachability | EndedCalls | OpenQuestions
 
 
 class LeaveDashboard(Exception):
@@ -218,6 +226,8 @@ class Dashboard:
                 raise LeaveDashboard
             case "x":
                 self._run_dialog(self._cancel_dialog)
+            case "u":
+                self._run_dialog(self._undo_cancel)
             case "up" | "page up" | "down" | "page down":
                 step = PAGE_ROWS if key.startswith("page") else 1
                 self._first_row = max(0, self._first_row + (step if key.endswith("down") else -step))
@@ -250,9 +260,22 @@ class Dashboard:
             if not name:
                 return
             reason = (self.ask("why (the tool is told; Enter: no reason): ") or "").strip()
-        body = {"reason": reason} if reason else {}
+        body = {"after_s": UNDO_S} | ({"reason": reason} if reason else {})
         call = client.post(f"/api/calls/{path_segment(name)}/cancel", body)
-        self.say(f"{text.short_tool_name(call['tool'])} {text.short_id(call['id'])}: {call['state']}")
+        words = (
+            f"cancels in {text.format_left(UNDO_S)}, u undoes it" if "cancel_due" in call else call["state"]
+        )
+        self.say(f"{text.short_tool_name(call['tool'])} {text.short_id(call['id'])}: {words}")
+
+    def _undo_cancel(self, client: GatewayClient) -> None:
+        """Withdraw the cancel that was asked for last, by whomever."""
+        node = self._live_state.pending_cancel()
+        if node is None:
+            self.say("no cancel is pending")
+            return
+        call = client.delete(f"/api/calls/{path_segment(node.call.id)}/cancel")
+        node.cancel_due = None  # the event stream confirms it a moment later
+        self.say(f"{text.short_tool_name(call['tool'])} {text.short_id(call['id'])}: goes on")
 
     def _answer_dialog(self, client: GatewayClient, name: str) -> None:
         found: list[dict[str, Any]] = client.get("/api/questions")["questions"]
@@ -315,6 +338,8 @@ class Dashboard:
         match item:
             case EndedCalls():
                 self._live_state.load_ended(item)
+            case OpenQuestions():
+                self._live_state.load_questions(item)
             case ServerSentEvent(event="snapshot"):
                 snapshot = _snapshot_decoder.decode(item.data)
                 self._silence_limit_s = 2 * snapshot.keepalive_s + SLACK_S

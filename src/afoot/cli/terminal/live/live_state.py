@@ -12,6 +12,7 @@ from msgspec import Raw, Struct, field
 from afoot.cli.terminal.call_clocks import has_own_question
 from afoot.core.call import Call, State, note_number, replay, without_results
 from afoot.core.facts import (
+    ChildSummary,
     Entry,
     Failure,
     Finished,
@@ -30,6 +31,7 @@ ENDED_SHOWN_S = 300.0  # how long a call that has ended is shown
 MAX_ENDED = 1000  # the most trees of ended calls that are shown
 MAX_ENDED_CHILDREN = 5  # the most ended calls that are shown below one call
 ANSWERABLE_KINDS = ("form", "url", "approval")
+_LIVE_STATES = {one.value: one for one in State if one is not State.FINISHED}
 
 
 class SnapshotQuestion(Struct, frozen=True):
@@ -90,6 +92,7 @@ class SnapshotCall(Struct, frozen=True):
     children: SnapshotChildren | None = None
     source: str = "tool"
     clocks: SnapshotClocks | None = None
+    remote: list[ChildSummary] = []  # calls below it at a gateway behind this one
 
 
 class LiveSnapshot(Struct, frozen=True):
@@ -146,6 +149,20 @@ class EndedCalls(Struct, frozen=True):
     calls: list[EndedCall]
 
 
+class ListedQuestion(Struct, frozen=True):
+    """An open question as the list of questions has it: only there is it told whether a run may destroy."""
+
+    id: str
+    call: str
+    destructive: bool = False
+
+
+class OpenQuestions(Struct, frozen=True):
+    """The open questions in full, as they are answered."""
+
+    questions: list[ListedQuestion]
+
+
 class CallNode(Struct, eq=False):
     """A call in its tree, with its last sign of life, its estimated end and its child calls.
 
@@ -165,6 +182,8 @@ class CallNode(Struct, eq=False):
     failed_count: int = 0  # those of them that did not end ok
     result_line: str = ""  # the result of a call that ended well, in a line
     over_at: float = 0.0  # when the call and all calls below it had ended
+    destructive: frozenset[str] = frozenset()  # its questions whose run may destroy something
+    is_remote: bool = False  # a call at a gateway behind this one, of which no clock is known
 
 
 class LiveState:
@@ -214,6 +233,15 @@ class LiveState:
                 above.ended_children.append(_node_of_history(one))
         self.ended = deque(sorted(self.ended, key=lambda node: node.over_at))
 
+    def load_questions(self, found: OpenQuestions) -> None:
+        """Note which open questions are about a run that may destroy something."""
+        by_call: dict[str, set[str]] = {}
+        for one in found.questions:
+            if one.destructive:
+                by_call.setdefault(one.call, set()).add(one.id)
+        for name, node in self.waiting.items():
+            node.destructive = frozenset(by_call.get(name, ()))
+
     def apply_changes(self, changes: LiveChanges) -> None:
         """Apply one frame.
 
@@ -238,6 +266,11 @@ class LiveState:
         for node in self.calls.values():
             while node.ended_children and node.ended_children[0].over_at < last:
                 node.ended_children.popleft()
+
+    def pending_cancel(self) -> CallNode | None:
+        """The call whose cancel was asked for last and can still be withdrawn, if there is one."""
+        pending = [node for node in self.calls.values() if can_withdraw(node)]
+        return max(pending, key=lambda node: node.cancel_due or 0.0, default=None)
 
     def questions_in_order(self) -> list[tuple[CallNode, Question]]:
         """The first open question of each waiting call that a person may answer, the oldest call first."""
@@ -334,6 +367,18 @@ def shown_children(node: CallNode) -> Iterator[CallNode]:
     yield from reversed(node.ended_children)
 
 
+def can_withdraw(node: CallNode) -> bool:
+    """Whether a cancel of the call is pending."""
+    return node.cancel_due is not None and node.call.state in (State.QUEUED, State.RUNNING)
+
+
+def remote_children(node: CallNode, above: str | None = None) -> Iterator[CallNode]:
+    """The calls at a gateway behind this one that the call made, or another one of them did."""
+    for one in node.call.remote.values():
+        if one.parent == above:
+            yield _node_of_remote(one, node.call)
+
+
 def _asked_at(node: CallNode) -> float:
     """When a call began to ask."""
     return min((node.call.asked_at[name] for name in node.call.open), default=0.0)
@@ -362,6 +407,7 @@ def _node_of_snapshot(one: SnapshotCall) -> CallNode:
         latest=Reading(at, one.progress, one.total, one.message, one.source) if is_read else None,
         open={**asked, **below}, hindered=one.hindered,
         asked_at={asked.id: asked.asked for asked in one.questions} | dict.fromkeys(below, one.opened),
+        remote={far.id: far for far in one.remote},
     )  # fmt: skip
     return CallNode(call, 0.0, one.eta, one.stalled, one.detached, one.cancel_due)
 
@@ -370,15 +416,32 @@ def _question_of_snapshot(asked: SnapshotQuestion) -> Question:
     return Question(asked.id, asked.key, asked.kind, asked.message, to=asked.to or "")
 
 
+def _node_of_remote(one: ChildSummary, above: Call) -> CallNode:
+    """A node for a call at a gateway behind this one, as that gateway told of it."""
+    is_read = one.progress is not None or one.message is not None
+    is_over = one.outcome is not None
+    call = Call(
+        one.id, Opened(0.0, one.tool, "", "", Raw(b"{}"), parent=one.parent),
+        State.FINISHED if is_over else _LIVE_STATES.get(one.state, State.RUNNING),
+        latest=Reading(0.0, one.progress, one.total, one.message) if is_read else None,
+        end=Finished(0.0, one.outcome, failure=_failure(one)) if one.outcome is not None else None,
+        remote=above.remote,
+    )  # fmt: skip
+    return CallNode(call, is_remote=True)
+
+
+def _failure(one: ChildSummary | EndedCall) -> Failure | None:
+    return Failure(one.message) if one.outcome != "ok" and one.message else None
+
+
 def _node_of_history(one: EndedCall) -> CallNode:
     """A node for a call of the history, which tells no clocks: they ran from its start to its end."""
-    failure = Failure(one.message) if one.outcome != "ok" and one.message else None
     is_read = one.progress is not None or one.message is not None
     call = Call(
         one.id, Opened(one.opened, one.tool, one.server, one.caller, Raw(b"{}"), parent=one.parent),
         State.FINISHED, started=one.started,
         spent_s=0.0 if one.started is None else max(0.0, one.finished - one.started),
         latest=Reading(one.finished, one.progress, one.total, one.message) if is_read else None,
-        end=Finished(one.finished, one.outcome, failure=failure),
+        end=Finished(one.finished, one.outcome, failure=_failure(one)),
     )  # fmt: skip
     return CallNode(call, over_at=one.finished)
