@@ -10,6 +10,7 @@ import { computed, distinct, effect, onCleanup, signal } from "../lib/signal.js"
  * @property {() => readonly T[]} rows
  * @property {() => number} pinned how many of the first rows always exist, above the others
  * @property {() => (row: T) => number} height of a row in px; it may change with the window
+ * @property {(before: T, now: T) => boolean} isSame whether a row that was made again needs not be drawn anew
  * @property {(row: () => T, isSeen: () => boolean) => HTMLElement} render called once for each row, with its newest
  *   value, and whether it is in the window: what nobody sees need not be drawn anew
  */
@@ -39,9 +40,12 @@ export class VirtualList {
     this.#options = options;
     const { rows, pinned } = options;
     const place = (/** @type {T} */ _, /** @type {() => T} */ row) => this.#place(row);
-    const above = () => rows().slice(0, pinned());
+    const keepAbove = keeper(options.isSame);
+    const keep = keeper(options.isSame);
+    const above = () => keepAbove(rows().slice(0, pinned()));
+    const shown = () => keep(this.#shown());
     this.pinnedRows = h("div.pinned-rows", { role: "rowgroup" }, each(above, "key", place));
-    this.scrolledRows = h("div.scrolled-rows", { role: "rowgroup" }, each(this.#shown, "key", place));
+    this.scrolledRows = h("div.scrolled-rows", { role: "rowgroup" }, each(shown, "key", place));
     effect(() => {
       this.scrolledRows.style.setProperty("height", `${(this.#tops().at(-1) ?? 0) - this.#pinnedHeight()}px`);
       this.scrolledRows.style.setProperty("--pinned-height", `${this.#pinnedHeight()}px`);
@@ -176,6 +180,23 @@ const KEYS = {
   Home: (list) => list.moveTo(0),
   End: (list) => list.moveTo(Infinity),
 };
+
+/**
+ * Takes rows that were made again, and gives those of the last time where they are the same.
+ * @template {Row} T
+ * @param {(before: T, now: T) => boolean} isSame
+ */
+function keeper(isSame) {
+  /** @type {Map<string, T>} */ let last = new Map();
+  return (/** @type {readonly T[]} */ rows) => {
+    const kept = rows.map((row) => {
+      const before = last.get(row.key);
+      return before && isSame(before, row) ? before : row;
+    });
+    last = new Map(kept.map((row) => [row.key, row]));
+    return kept;
+  };
+}
 
 /** The top of each row, and the end of the last. @template T @param {readonly T[]} rows @param {(row: T) => number} height */
 function topsOf(rows, height) {

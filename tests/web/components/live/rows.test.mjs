@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { groupsOf, liveRows } from "../../../../src/afoot/web/components/live/rows.js";
+import { groupsOf, isSameRow, liveRows } from "../../../../src/afoot/web/components/live/rows.js";
 import { summary } from "../../../../src/afoot/web/components/live/run_summary.js";
 import { beginCall, evolve } from "../../../../src/afoot/web/lib/fold.js";
 import { formatPercent, progressFraction, statusMessage } from "../../../../src/afoot/web/lib/format.js";
@@ -192,6 +192,17 @@ for (const { name, children, rows } of farCalls) {
     assert.deepEqual(shown, rows);
   });
 }
+
+test("V6: a row that is made again is drawn anew only if it differs", () => {
+  const parent = entry("a", { below: [entry("b")] });
+  const roots = [parent, entry("c")];
+  const rows = () => rowsOf(roots).rows;
+  const before = rows();
+  assert.deepEqual(rows().map((row, at) => isSameRow(before[at], row)), [false, true, true, true]); // prettier-ignore
+  parent.below.peek().push(entry("d"));
+  assert.deepEqual(rows().slice(1, 3).map((row, at) => isSameRow(before[at + 1], row)), [true, false]); // prettier-ignore
+  assert.equal(isSameRow(before[3], rowsOf([parent, entry("c")]).rows[4]), false, "another call of this id");
+});
 
 test("V6: the rows of 10,000 calls are made in a moment", () => {
   const roots = many(10_000);

@@ -8,6 +8,7 @@ import { setTimer } from "../../lib/time.js";
 import { VirtualList } from "../virtual_list.js";
 import { callRow } from "./call_row.js";
 import { groupHead, toolRow } from "./other_rows.js";
+import { isSameRow } from "./rows.js";
 
 /** @typedef {import("./rows.js").LiveRow} LiveRow */
 /** @typedef {import("./rows.js").LiveModel} LiveModel */
@@ -37,6 +38,7 @@ export function liveList({ model, holding }, actions) {
     rows: computed(() => model().rows),
     pinned: () => model().pinned,
     height: () => (row) => heightOf(row, heights()),
+    isSame: isSameRow,
     render: (/** @type {() => LiveRow} */ row, /** @type {() => boolean} */ isSeen) =>
       renderRow(row, isSeen, rowActions),
   });

@@ -40,6 +40,7 @@ export const FILTERS = {
 export const WAITING = "waiting";
 export const ENDED = "ended";
 export const FOLD_ABOVE = 50; // calls of one tool in a group, or below a call, that are one line by themselves
+const FLAGS = /** @type {const} */ (["key", "hasChildren", "isOpen", "isFirst", "isRemote", "within", "isPlace"]);
 const MAX_PINNED = 6; // waiting calls that stay in view while the list scrolls
 const TITLES = { waiting: "Waiting for you", running: "Running", ended: "Just ended" };
 const NOTES = { waiting: "clocks stand still; time left to answer", ended: "kept here for 5:00" };
@@ -79,6 +80,18 @@ export function groupsOf(roots, filter, at) {
   roots.forEach((entry) => walk.visit(entry, null, ""));
   return walk.groupOf;
 }
+
+/**
+ * Whether a row of a call that was made again is drawn as before; whatever changes in its call tells so by itself.
+ * @param {LiveRow} before
+ * @param {LiveRow} now
+ */
+export const isSameRow = (before, now) =>
+  before.kind === "call" &&
+  now.kind === "call" &&
+  before.entry === now.entry &&
+  before.guides.join() === now.guides.join() &&
+  FLAGS.every((name) => before[name] === now[name]);
 
 /** @param {string} key */
 export const groupKey = (key) => `group ${key}`;
