@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from msgspec import Raw
 
 from afoot.core.call import evolve
-from afoot.core.facts import Entry, Fact, Finished, Opened, Released, Started
+from afoot.core.facts import Entry, Fact, Finished, Opened, Released, Reported, Started
 from afoot.engine.live_call import LiveCall
 from afoot.observe.call_notes import CallNotes
 from afoot.observe.telemetry import TelemetryFollower
@@ -21,10 +22,11 @@ class Calls(dict[str, LiveCall]):
         self.clock = self.default_trace = None
         self.quota_refusals: dict[str, int] = {}
         self.watchers: list[TelemetryFollower] = []
+        self.at_begin: list[LiveCall] = []
 
     def own_calls(self) -> list[LiveCall]:
         """Those that live when it is begun to watch."""
-        return []
+        return self.at_begin
 
     def publish(self, *facts: Fact) -> None:
         """These were recorded."""
@@ -69,6 +71,7 @@ def followed(act: Callable[[Calls], None]) -> list[str]:
 
 BEGUN = Opened(100.0, "export", "local", "local", Raw(b"{}"))
 OVER = (Finished(102.0, "ok"), Released(102.0))
+LATE = Reported(102.5, 1, late=True)
 
 
 def test_a_call_is_told_of_once() -> None:
@@ -83,6 +86,32 @@ def test_a_call_is_told_of_once() -> None:
 def test_a_call_of_a_gateway_that_died_is_told_of_though_its_beginning_was_not_seen() -> None:
     """V3, H4: what is settled after a crash has its span."""
     assert followed(lambda calls: calls.publish(*OVER)) == ["opened", "finished", "ended ok"]
+
+
+@pytest.mark.parametrize(
+    ("before", "then", "lines"),
+    [
+        ((Started(101.0),), OVER, ["opened", "finished", "ended ok"]),
+        ((Started(101.0), OVER[0]), (OVER[1],), []),
+        ((Started(101.0), OVER[0]), (LATE, OVER[1]), ["opened", "finished", "ended ok"]),
+    ],
+    ids=["lives", "has ended", "has ended and says more"],
+)
+def test_a_call_that_lives_when_following_begins_finishes_as_often_as_it_opens(
+    before: tuple[Fact, ...], then: tuple[Fact, ...], lines: list[str]
+) -> None:
+    """V8: else it would be shown as active for ever, if it had ended and its tool had not stopped yet."""
+    calls, told = Calls(), Told()
+    calls[ID] = Noted().live
+    calls.publish(*before)
+    calls.at_begin = [calls[ID]]
+
+    async def main() -> None:
+        async with TelemetryFollower(calls, told):
+            calls.publish(*then)
+
+    asyncio.run(main())
+    assert told.lines == lines
 
 
 def test_a_call_that_nobody_knows_any_more_is_no_bad_day() -> None:

@@ -1,8 +1,7 @@
 """`telemetry` sends spans and metrics of all calls within a block, if the settings want that (V3).
 
-It also keeps the figures that `/metrics` shows (V8).
-`TelemetryFollower` reads along with every call, beside its path, and keeps `CallNotes` on each that lives. If
-nothing is sent, nothing of OpenTelemetry is imported.
+It also keeps the figures that `/metrics` shows (V8). `TelemetryFollower` reads along with every call, beside
+its path, and keeps `CallNotes` on each that lives. If nothing is sent, nothing of OpenTelemetry is imported.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from afoot.config.tables import OtelSettings
-from afoot.core.facts import Entry, Finished, Opened, Released
+from afoot.core.facts import Entry, Opened, Released
 from afoot.core.trace import NEW_TRACE
 from afoot.errors import CallerError
 from afoot.observe.call_notes import CallNotes
@@ -76,8 +75,7 @@ async def telemetry(
 ) -> AsyncIterator[None]:
     """Send spans and metrics of all calls within the block, if telemetry is on; raises CallerError.
 
-    `kept` is told of all calls as well; where telemetry is off, from the first time on that it is asked.
-
+    `kept` is told of all calls as well. If telemetry is off, it is told of them from its `start` on.
     Variables of the environment may be meant for another program: a mistake in them is only logged.
     """
     try:
@@ -153,7 +151,8 @@ class TelemetryFollower:
 
     async def __aenter__(self) -> Self:
         for live in self._calls.own_calls():  # their beginning was not seen, so it is not measured
-            self._open(live)
+            if live.call.end is None:
+                self._open(live)
         self._calls.watchers.append(self)
         self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._look())]
         return self
@@ -176,11 +175,13 @@ class TelemetryFollower:
             notes = self._open(self._calls[entry.call])
         if type(entry.fact) is Opened:
             return
+        was_over = notes.is_over
         notes.take(entry.fact)
-        if type(entry.fact) is Finished:
+        is_released = type(entry.fact) is Released
+        if not was_over and (notes.is_over or is_released):  # its end may have come before anybody read along
             for sink in self._sinks:
                 sink.finished(notes)
-        elif type(entry.fact) is Released:
+        if is_released:
             del self._notes_by_call[entry.call]
             self._calls[entry.call].watchers.remove(notes)  # else both, and the result, would be a cycle
             self._over.append(notes)
