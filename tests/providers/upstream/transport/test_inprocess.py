@@ -169,6 +169,25 @@ async def test_a_file_is_searched_for_its_server(named: str, found: str, tmp_pat
         assert upstream.info["name"] == found
 
 
+BOUND_FILE = """import sqlite3
+from fastmcp import FastMCP
+
+known = sqlite3.connect(":memory:")
+server = FastMCP("bound")
+
+@server.tool()
+async def double(n: int) -> str:
+    return str(known.execute("SELECT 2 * ?", (n,)).fetchone()[0])
+"""
+
+
+async def test_a_tool_uses_what_its_file_made_for_one_thread(tmp_path: Path) -> None:
+    """F6: the file is loaded on the thread that runs its tools, as if it were a program of its own."""
+    (tmp_path / "bound.py").write_text(BOUND_FILE)
+    async with opened(Server(module=f"{tmp_path}/bound.py:server")) as upstream:
+        assert text_of(await run_tool(upstream, "double", ScriptedRun(), n=21)) == "42"
+
+
 @pytest.mark.parametrize(
     ("named", "more", "told"),
     [

@@ -198,6 +198,8 @@ async def load_server(module: str, name: str) -> object:
     """
     path, colon, attribute = module.rpartition(":") if ":" in module else (module, "", "")
     try:
+        # It runs on the loop's thread, although a slow import keeps everybody waiting: the tools run on this
+        # thread, too, and what a file makes may belong to its thread, such as a connection of `sqlite3`.
         found = run_file(path) if path.endswith(".py") else importlib.import_module(path)
         servers = servers_in(found)
         if not colon:
