@@ -55,7 +55,10 @@ CHILD_LINES = 6  # the most lines for child calls
 
 
 class CallOutput(Protocol):
-    """Shows one call. The result goes to stdout, everything else to stderr."""
+    """Shows one call. The result goes to stdout, everything else to stderr.
+
+    Outputs that are not animated inherit the methods that draw: these do nothing.
+    """
 
     is_live: bool  # whether it is animated, and shows child calls
 
@@ -63,15 +66,19 @@ class CallOutput(Protocol):
 
     def reading(self, call: Call, reading: Reading, eta: Eta | None = None) -> None: ...
 
-    def show_snapshot(self, found: LiveSnapshot) -> None:
-        """All live calls, with their estimated ends."""
-        ...
-
-    def tick(self) -> None: ...
-
     def say(self, text: str) -> None: ...
 
-    def close(self) -> None: ...
+    def show_snapshot(self, found: LiveSnapshot) -> None:
+        """Take in all live calls, with their estimated ends."""
+        return
+
+    def tick(self) -> None:
+        """Draw again, if that is due."""
+        return
+
+    def close(self) -> None:
+        """Remove the drawing."""
+        return
 
 
 def choose_output(as_json: bool) -> CallOutput:
@@ -90,7 +97,7 @@ def closing_output(output: CallOutput) -> Iterator[CallOutput]:
         output.close()
 
 
-class JsonOutput:
+class JsonOutput(CallOutput):
     """Prints one JSON object per line: the call after each event, and the event itself."""
 
     is_live = False
@@ -107,23 +114,14 @@ class JsonOutput:
         shown = msgspec.structs.replace(call_view(call, reading.at), eta=eta)
         self._print({**_to_object(shown), "event": "reading"})
 
-    def show_snapshot(self, found: LiveSnapshot) -> None:
-        pass
-
-    def tick(self) -> None:
-        pass
-
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        pass
 
     def _print(self, thing: dict[str, Any]) -> None:
         print(escape_json(encode_json(thing).decode()), flush=True)
 
 
-class LineOutput:
+class LineOutput(CallOutput):
     """Prints plain lines: the important facts, at most one reading per second, and always the last one."""
 
     is_live = False
@@ -146,17 +144,8 @@ class LineOutput:
             self._next = now + READING_PERIOD_S
             self._flush()
 
-    def show_snapshot(self, found: LiveSnapshot) -> None:
-        pass
-
-    def tick(self) -> None:
-        pass
-
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        pass
 
     def _flush(self) -> None:
         held = self._held_reading
