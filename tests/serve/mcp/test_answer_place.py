@@ -24,7 +24,7 @@ from tests.serve.fake_gateway import (
     site_of,
     wanted,
 )
-from tests.serve.mcp.handle_requests import BRIEF, MUTE, errand, wait, words
+from tests.serve.mcp.handle_requests import BRIEF, MUTE, tool_request, wait, words
 from tests.serve.mcp.test_approval import asking, by_operator
 from tests.serve.raw_transports import hello, older
 
@@ -118,7 +118,7 @@ async def test_a_second_question_ends_no_request() -> None:
 
     async with asker(tool) as gateway:
         await call_request(gateway, wanted(capabilities=MUTE, budget=BRIEF))
-        listed = words(await call_request(gateway, errand("afoot_calls"), caller="local"))
+        listed = words(await call_request(gateway, tool_request("afoot_calls"), caller="local"))
         assert "not listed" in listed
         waiting = begin(gateway, wait(only(gateway).call.id))
         for _ in range(2):

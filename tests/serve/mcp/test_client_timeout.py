@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from afoot.core.facts import Limits, Result
+from afoot.core.facts import Result
 from afoot.core.ports import Report, Run
 from afoot.serve.caller_presence import requests_of
 from afoot.serve.mcp import handle_tools
 from afoot.serve.mcp.era_2026 import MAX_ROUNDS
 from afoot.wire.results import CallBudget, Capabilities
-from tests.engine.fake_engine import form, text
+from tests.engine.fake_engine import form
 from tests.serve.fake_gateway import (
     YES,
     Client,
@@ -29,10 +29,8 @@ from tests.serve.fake_gateway import (
     site_of,
     wanted,
 )
+from tests.serve.mcp.handle_requests import BRIEF, LASTING, sleeping
 from tests.serve.raw_transports import cancelled, older
-
-BRIEF = CallBudget(wait_s=4)  # so that each request is answered within three seconds
-LASTING = Limits(idle_s=None)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +155,7 @@ async def test_the_newest_value_goes_out_before_the_round() -> None:
 @faked
 async def test_after_eight_rounds_the_caller_gets_a_handle() -> None:
     """H5, Q1 g: official clients stop at ten; the call runs on for nobody."""
-
-    async def tool(run: Run) -> Result:
-        await asyncio.sleep(100)
-        return text("slept")
-
-    async with site_of(tool, limits=LASTING) as gateway:
+    async with site_of(sleeping(100), limits=LASTING) as gateway:
         tapes = await rounds(gateway, budget=BRIEF)
         last = tapes[-1]
         assert len(tapes) == MAX_ROUNDS + 1 and last.ended[0][0] == 3 * (MAX_ROUNDS + 1)
@@ -277,11 +270,6 @@ async def test_a_retry_that_leaves_cancels_as_any_does() -> None:
 @faked
 async def test_whoever_waits_as_long_as_it_takes_sees_nothing_of_this() -> None:
     """H5: unknown is off."""
-
-    async def tool(run: Run) -> Result:
-        await asyncio.sleep(290)
-        return text("slept")
-
-    async with site_of(tool, limits=LASTING) as gateway:
+    async with site_of(sleeping(290), limits=LASTING) as gateway:
         tape = await call_request(gateway, wanted(client="somebody"))
     assert tape.ended[0][0] == 290 and tape.result["content"][0]["text"] == "slept"

@@ -6,13 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from afoot.core.facts import Limits, Result
-from afoot.core.ports import Run
-from tests.engine.fake_engine import text
 from tests.serve.fake_gateway import faked, nap, site_of
+from tests.serve.mcp.handle_requests import LASTING, sleeping
 from tests.serve.raw_transports import Pipe, Web, call, modern, older
 
-LASTING = Limits(idle_s=None)
 INFO = "io.modelcontextprotocol/clientInfo"
 ZED: dict[str, Any] = {INFO: {"name": "Zed", "version": "1"}}
 HURRIED: dict[str, Any] = {"dev.afoot/budget": {"wait_s": 9}}
@@ -22,12 +19,7 @@ NOBODY: dict[str, Any] = {}
 @faked
 async def test_a_client_is_known_by_its_name_on_every_request() -> None:
     """H5: on 2026-07-28 it stands in the request, over HTTP and on a pipe."""
-
-    async def tool(run: Run) -> Result:
-        await asyncio.sleep(50)
-        return text("slept")
-
-    async with site_of(tool, limits=LASTING) as gateway:
+    async with site_of(sleeping(50), limits=LASTING) as gateway:
         web, pipe = Web(gateway), Pipe(gateway)
         pipe.put(call(capabilities={}, **ZED))
         over_http = await web.ask(call(capabilities={}, **ZED))

@@ -9,7 +9,7 @@ from msgspec import Raw
 from afoot.core.ports import CallQuery, Run
 from tests.engine.fake_engine import Bench
 from tests.serve.fake_gateway import Message, call_request, faked, nap, only, site_of, wanted
-from tests.serve.mcp.handle_requests import BRIEF, MUTE, errand, handed, wait, words
+from tests.serve.mcp.handle_requests import BRIEF, MUTE, handed, tool_request, wait, words
 
 
 @faked
@@ -18,8 +18,8 @@ async def test_only_ones_own_calls_are_there(name: str) -> None:
     """S3, H5: whose call it is is not said, nor that there is one."""
     async with site_of(nap) as gateway:
         call_id = await handed(gateway)
-        theirs = await call_request(gateway, errand(name, {"call": call_id}), caller="session:2")
-        nobodys = await call_request(gateway, errand(name, {"call": "nothing"}))
+        theirs = await call_request(gateway, tool_request(name, {"call": call_id}), caller="session:2")
+        nobodys = await call_request(gateway, tool_request(name, {"call": "nothing"}))
         assert only(gateway).call.cancel is None
     assert words(theirs).replace(call_id, "ID") == words(nobodys).replace("nothing", "ID")
     assert theirs.result["isError"] and theirs.result["_meta"]["dev.afoot/error"]["category"] == "not_found"
@@ -40,7 +40,7 @@ async def test_only_ones_own_calls_are_there(name: str) -> None:
 async def test_wrong_arguments_are_named(name: str, arguments: Message, told: str) -> None:
     """E4: as of any tool, as a result that a model can read."""
     async with site_of(nap) as gateway:
-        tape = await call_request(gateway, errand(name, arguments))
+        tape = await call_request(gateway, tool_request(name, arguments))
     assert tape.result["isError"] and told in words(tape)
     assert tape.result["_meta"]["dev.afoot/error"]["category"] == "validation"
 
@@ -50,11 +50,13 @@ async def test_a_call_can_be_stopped() -> None:
     """H5, X1: with a reason; who waits is told how it ended."""
     async with site_of(nap) as gateway:
         call_id = await handed(gateway)
-        stopped = await call_request(gateway, errand("afoot_cancel", {"call": call_id, "reason": "too slow"}))
+        stopped = await call_request(
+            gateway, tool_request("afoot_cancel", {"call": call_id, "reason": "too slow"})
+        )
         assert "was told to stop" in words(stopped)
         tape = await call_request(gateway, wait(call_id))
         assert tape.result["isError"] and "cancelled: too slow" in words(tape)
-        again = await call_request(gateway, errand("afoot_cancel", {"call": call_id}))
+        again = await call_request(gateway, tool_request("afoot_cancel", {"call": call_id}))
     assert "is over already: cancelled" in words(again) and not again.result.get("isError")
 
 
@@ -63,7 +65,7 @@ async def test_the_shared_caller_has_no_list() -> None:
     """S3, H5: whoever asks may be somebody else; it says so."""
     async with site_of(nap) as gateway:
         call_id = await handed(gateway)
-        tape = await call_request(gateway, errand("afoot_calls"))
+        tape = await call_request(gateway, tool_request("afoot_calls"))
     assert call_id not in str(tape.result) and "Use the id" in words(tape)
 
 
@@ -84,11 +86,11 @@ async def test_a_caller_lists_its_own_calls() -> None:
         first = await call_request(gateway, long, **mine)
         await call_request(gateway, long, caller="session:2")
         call_id = first.result["structuredContent"]["afoot_call"]
-        running = await call_request(gateway, errand("afoot_calls"), **mine)
+        running = await call_request(gateway, tool_request("afoot_calls"), **mine)
         await asyncio.sleep(10)
-        ended = await call_request(gateway, errand("afoot_calls"), **mine)
+        ended = await call_request(gateway, tool_request("afoot_calls"), **mine)
         await asyncio.sleep(3600)
-        gone = await call_request(gateway, errand("afoot_calls"), **mine)
+        gone = await call_request(gateway, tool_request("afoot_calls"), **mine)
     assert words(running) == f"{call_id}: tool, running, 6 s, at 1/2: half way"
     assert running.result["structuredContent"] == {"calls": [call_id], "text": words(running)}
     assert words(ended) == f"{call_id}: tool, ended: ok"
@@ -101,8 +103,8 @@ async def test_none_of_it_is_a_call() -> None:
     async with site_of(nap) as gateway:
         call_id = await handed(gateway)
         await call_request(gateway, wait(call_id))
-        await call_request(gateway, errand("afoot_calls"))
-        await call_request(gateway, errand("afoot_cancel", {"call": call_id}))
+        await call_request(gateway, tool_request("afoot_calls"))
+        await call_request(gateway, tool_request("afoot_cancel", {"call": call_id}))
         await asyncio.sleep(10)
         rows = await gateway.engine.journal.find(CallQuery())
     assert [row.id for row in rows] == [call_id]
@@ -119,5 +121,5 @@ async def test_a_server_offers_a_tool_of_that_name_under_its_own() -> None:
         bench = Bench()
         bench.add(own, "afoot_wait")
         gateway.engine.catalog.put(bench)
-        assert words(await call_request(gateway, errand("bench__afoot_wait"))) == "mine"
-        assert words(await call_request(gateway, errand("afoot_wait"))) == "arguments.call: missing"
+        assert words(await call_request(gateway, tool_request("bench__afoot_wait"))) == "mine"
+        assert words(await call_request(gateway, tool_request("afoot_wait"))) == "arguments.call: missing"
