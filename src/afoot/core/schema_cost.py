@@ -20,11 +20,16 @@ class SchemaCost(Struct, frozen=True):
     size: float
     loops: float = 0
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether any value can be checked, in time in proportion to its size."""
+        return self.size <= MAX_STEPS and self.loops <= 1
+
     def allows(self, value: object) -> bool:
         """Whether this value can be checked within the bound: loops multiply with each level of it."""
         if self.size > MAX_STEPS:
             return False
-        if self.loops <= 1:
+        if self.is_linear:
             return True
         steps, level = self.size, [value]
         while level and steps <= MAX_STEPS:

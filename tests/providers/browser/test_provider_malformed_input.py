@@ -176,6 +176,15 @@ async def test_a_schema_with_references_is_checked() -> None:
         assert "arguments.n" in message(await play.ended(play.submit(ADD, {"n": "x"})))
 
 
+async def test_a_schema_that_refers_to_itself_once_is_checked() -> None:
+    """E4: as that of a tree is, at every level."""
+    schema = {"properties": {"n": {"type": "integer"}, "below": {"$ref": "#"}}}
+    async with scene() as play:
+        play.open(page_tool("add", schema))
+        wrong = await play.ended(play.submit(ADD, {"n": 1, "below": {"n": 2, "below": {"n": "x"}}}))
+        assert "arguments.below.below.n" in message(wrong)
+
+
 async def test_a_tool_of_a_plugin_that_cannot_be_offered_is_counted_once() -> None:
     """B2: however often the list is made anew."""
     async with scene() as play:

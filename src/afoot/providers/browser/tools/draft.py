@@ -1,9 +1,7 @@
 """`ToolDraft` is a tool of a page or plugin, checked and limited, before it has a name."""
 
 from hashlib import sha256
-from math import inf
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,6 +9,7 @@ from msgspec import Raw, Struct
 from afoot.config.tables import BROWSER_SERVER
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
+from afoot.core.schema_cost import schema_cost
 from afoot.errors import ToolError
 from afoot.providers.arguments import check_arguments
 from afoot.providers.browser.tools.source import BrowserSource
@@ -28,13 +27,10 @@ HINT_NAMES = (
     "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint", "untrustedContentHint",
     "consequentialHint",
 )  # fmt: skip
-ANY_OBJECT = b'{"type": "object"}'
 _TAB_SCHEMA = {
     "type": "string",
     "description": "which tab to run it in, such as t3 (afoot_tabs lists them); else the one used last",
 }
-MAX_SCHEMA_PARTS = 10_000  # each part is counted as often as a $ref leads to it
-_DYNAMIC_REFS = ("$dynamicRef", "$recursiveRef")  # resolved only during a check, so their cost is unknown
 
 
 class ToolDraft(Struct, frozen=True):
@@ -97,7 +93,8 @@ def draft_tool(tool: PageTool, source: BrowserSource) -> ToolDraft:
     takes_tab = isinstance(properties or {}, dict) and TAB_ARGUMENT not in (properties or {})
     shown = {**own, "properties": {**(properties or {}), TAB_ARGUMENT: _TAB_SCHEMA}} if takes_tab else own
     definition["inputSchema"] = {**shown, "type": "object"}
-    if output and is_bounded(output):
+    # A client checks a result against this schema. One that takes too long to check is not passed on.
+    if output and schema_cost(output).is_linear:
         definition["outputSchema"] = {**output, "type": "object"}
     if hints:
         definition["annotations"] = hints
@@ -106,7 +103,7 @@ def draft_tool(tool: PageTool, source: BrowserSource) -> ToolDraft:
         source=source,
         page=tool.name,
         definition=definition,
-        schema=msgspec.json.encode(own) if is_bounded(own) else ANY_OBJECT,
+        schema=msgspec.json.encode(own),
         output=msgspec.json.encode(output) if "outputSchema" in definition else b"",
         hints=hints,
         takes_tab=takes_tab,
@@ -161,45 +158,3 @@ def _hints(annotations: Raw) -> dict[str, bool]:
         return {}
     hints = found if isinstance(found, dict) else {}
     return {name: hints[name] for name in HINT_NAMES if isinstance(hints.get(name), bool)}
-
-
-def is_bounded(schema: dict[str, Any]) -> bool:
-    """Whether checking a value against this schema takes bounded time; if not, only the page checks it.
-
-    The cost is the number of schema parts, each counted as often as a `$ref` leads to it: a page could send a
-    short schema that refers to itself, or doubles its work with each level.
-    """
-    known: dict[str, float] = {}  # the cost of each reference
-
-    def cost(part: object) -> float:
-        if isinstance(part, list):
-            return sum(map(cost, part))
-        if not isinstance(part, dict):
-            return 0
-        to = part.get("$ref")
-        more = referred(to) if isinstance(to, str) else 0
-        return (
-            inf if any(name in part for name in _DYNAMIC_REFS) else 1 + more + sum(map(cost, part.values()))
-        )
-
-    def referred(to: str) -> float:
-        if to not in known:
-            known[to] = inf  # until it is computed, so that a circle has no end
-            known[to] = cost(_resolve_ref(schema, to))
-        return known[to]
-
-    try:
-        return cost(schema) <= MAX_SCHEMA_PARTS
-    except (LookupError, ValueError, TypeError, RecursionError):  # a reference that leads nowhere
-        return False
-
-
-def _resolve_ref(schema: dict[str, Any], to: str) -> object:
-    """The part of a schema at `#/a/b`; raises LookupError, ValueError, TypeError."""
-    if not to.startswith("#/") and to != "#":
-        raise LookupError(to)
-    part: Any = schema
-    for step in to.split("/")[1:]:
-        name = unquote(step).replace("~1", "/").replace("~0", "~")
-        part = part[int(name) if isinstance(part, list) else name]
-    return part
