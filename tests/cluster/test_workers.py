@@ -5,10 +5,12 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from afoot import Gateway
+from afoot.cluster.function_worker import CONFIRM_S
 from afoot.cluster.runs import BEGIN_RUN, WANT
 from afoot.config.settings import Settings, make_settings
 from afoot.core.facts import Finished, Opened, Reported, Started
@@ -70,6 +72,26 @@ async def test_a_function_runs_on_a_worker(redis: RedisServer, two_workers: list
         assert isinstance(last, Finished) and last.result is not None
         told = json.loads(bytes(last.result.structured))
         assert told["counted"] == 20
+
+
+async def test_a_result_is_sent_once(redis: RedisServer, two_workers: list[WorkerProcess]) -> None:
+    """D1: the look whether it is on record sends it no second time; results may be large."""
+    async with gateway_of(redis) as gateway:
+        assert gateway.cluster is not None
+        inbox = f"{{{SHARED}}}:inbox:{gateway.cluster.id}"
+        assert (await ended(gateway, gateway.submit("in_thread", {"n": 1}))).outcome == "ok"
+        said = entries_added(redis, inbox)
+        await asyncio.sleep(CONFIRM_S + 1.0)
+        assert said and entries_added(redis, inbox) == said
+
+
+def entries_added(redis: RedisServer, stream: str) -> int:
+    """How many entries a stream has ever had."""
+    told: Any = redis.client().execute_command("XINFO", "STREAM", stream)
+    found = told if isinstance(told, dict) else dict(zip(told[::2], told[1::2], strict=True))
+    return int(
+        {str(key, "utf8") if isinstance(key, bytes) else key: n for key, n in found.items()}["entries-added"]
+    )
 
 
 async def test_a_function_asks_and_is_answered(redis: RedisServer, two_workers: list[WorkerProcess]) -> None:

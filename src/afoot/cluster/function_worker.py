@@ -357,20 +357,25 @@ class FunctionRun:
                 if any(not isinstance(one, ProgressReading | Heartbeat) for one in part):
                     self._sent += 1
                     number = str(self._sent)
-                await self._send(part, number)
                 if isinstance(part[-1], CallDone):
                     self._last = part, number
+                    await self._send(part, number)
                     return
+                await self._send(part, number)
                 if isinstance(part[-1], ProgressReading) and len(part) == 1:
                     await asyncio.sleep(READINGS_GAP_S)
 
     async def confirm(self) -> None:
         """Tell the end again until it is on record: Redis may have lost it, or its owner may have died."""
-        pause_s = CONFIRM_S
+        pause_s, owners = CONFIRM_S, f"{self._journal.prefix}owners"
         while self._last is not None:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_CONFIRM_S)
-            await self._send(*self._last)
+            with suppress(StoreError):  # then it is asked again
+                if await self._journal.command("HEXISTS", owners, self._message.id):
+                    await self._send(*self._last)
+                else:
+                    self._last = None
 
     def _next_part(self) -> list[IpcMessage]:
         """The messages that are sent next, together.
