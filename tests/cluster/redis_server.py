@@ -15,6 +15,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 START_S = 10.0
+AOF, COPY = "appendonlydir", "copy"
 
 
 class RedisServer:
@@ -72,6 +73,18 @@ class RedisServer:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+    def keep_copy(self) -> None:
+        """Keep a copy of its file, with all that it has been told until now."""
+        shutil.rmtree(self.folder / COPY, ignore_errors=True)
+        shutil.copytree(self.folder / AOF, self.folder / COPY)
+
+    def restart_from_copy(self) -> None:
+        """Kill it and start it with that copy: a server that has lost what was written since."""
+        self.kill()
+        shutil.rmtree(self.folder / AOF)
+        (self.folder / COPY).rename(self.folder / AOF)
+        self.start()
 
     def pause(self) -> None:
         """Stop it without an end: connections stay open, and nobody answers."""

@@ -61,6 +61,7 @@ READINGS_GAP_S: Final = 0.05  # between two messages of one function that hold o
 MAX_PENDING: Final = (
     1000  # messages of one function that wait for Redis, before only the newest reading is kept
 )
+LOST_S: Final = 30.0  # for which a call is waited for that Redis may have lost: its owner notes it again
 CONFIRM_S, MAX_CONFIRM_S = 2.0, 30.0  # between two looks whether the end of a function is on record
 _MAX_TRACE: Final = 64_000
 
@@ -367,15 +368,15 @@ class FunctionRun:
 
     async def confirm(self) -> None:
         """Tell the end again until it is on record: Redis may have lost it, or its owner may have died."""
-        pause_s, owners = CONFIRM_S, f"{self._journal.prefix}owners"
+        pause_s, key = CONFIRM_S, f"{self._journal.prefix}call:{self._message.id}"
         while self._last is not None:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_CONFIRM_S)
             with suppress(StoreError):  # then it is asked again
-                if await self._journal.command("HEXISTS", owners, self._message.id):
-                    await self._send(*self._last)
-                else:
+                if await self._journal.command("HEXISTS", key, "e"):
                     self._last = None
+                else:
+                    await self._send(*self._last)
 
     def _next_part(self) -> list[IpcMessage]:
         """The messages that are sent next, together.
@@ -400,13 +401,17 @@ class FunctionRun:
             _encode(messages),
         )
         is_end = int(isinstance(messages[-1], CallDone))
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LOST_S
         while True:
             try:
                 taken = await self._journal.run(TELL_OWNER, *words, KEEP_S, is_end, LARGE_BODY)
-                break
+                if taken >= 0 or loop.time() > until:
+                    break
             except StoreError as error:
                 _log.warning("call %s: what its function says waits for Redis: %s", message.id, error)
-                await asyncio.sleep(RETRY_S)
+                until = loop.time() + LOST_S
+            await asyncio.sleep(RETRY_S)
         if taken != 1:
             self._last = None
         if taken != 1 and self._task is not None and not self._task.done():

@@ -20,6 +20,7 @@ from afoot.engine.engine import Engine
 from afoot.errors import AfootError, StoreError
 from afoot.store.redis.connect import connect
 from afoot.store.redis.journal import RedisJournal
+from afoot.store.redis.scripts import PUT_BACK
 
 BLOCK_S: Final = 2.0  # the longest wait for news in one request
 COUNT: Final = 500  # entries of each stream that are read at once
@@ -45,6 +46,7 @@ class Inbox:
     ) -> None:
         self._engine = engine
         self._obey = obey
+        self.on_return: Callable[[], object] = lambda: None  # Redis is heard again, and may have lost facts
         self._functions = functions
         self._slots = slots
         self._journal = journal
@@ -75,14 +77,19 @@ class Inbox:
             self._engine.mirrors.load(owner.decode(), entries, await self._journal.samples(call))
 
     async def _let_go(self, owners: Mapping[bytes, bytes]) -> None:
-        """Abandon the calls of ours that other gateways have taken over, or have ended by now."""
+        """Abandon the calls of ours that other gateways have taken over, or have ended by now.
+
+        A call that Redis has lost is noted there again: commands and its function must find its owner.
+        """
         journal, me = self._journal, self._journal.owner.encode()
         for live in self._engine.own_calls():
             call = live.call.id
             if owners.get(call.encode()) == me or live.call.end is not None:
                 continue
-            owner, number = await journal.command("HMGET", f"{journal.prefix}call:{call}", "o", "n")
-            if owner is not None and (owner != me or int(number) != journal.number(call)):
+            owner = await journal.run(PUT_BACK, call, journal.owner, journal.number(call))
+            if owner == me:
+                await self.take_commands(call)
+            elif live.call.end is None:
                 self._engine.abandon(call, owner.decode())
 
     async def run(self) -> None:
@@ -120,6 +127,7 @@ class Inbox:
         if self._epoch != self._journal.epoch:
             self._epoch = self._journal.epoch
             self._places = ["0-0", "$", "0-0"]
+            await self.load()
         found = await self._client.execute_command(
             "XREAD", "COUNT", COUNT, "BLOCK", int(BLOCK_S * 1000), "STREAMS", *self._keys, *self._places
         )
@@ -128,6 +136,7 @@ class Inbox:
             await self.load()
             self._functions.look_again()
             self._slots.look_again()
+            self.on_return()
         self._functions.is_deaf = False
         for key, entries in found.items() if isinstance(found, dict) else found or ():
             at = self._keys.index(key.decode())

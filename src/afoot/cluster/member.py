@@ -161,6 +161,7 @@ class ClusterService:
         self._taking = TakeOver(engine, journal, self._functions)
         slots = self._slots = ClusterSlots(journal, engine.recorder)
         inbox = self._inbox = Inbox(engine, journal, self._functions, slots, self._obey)
+        inbox.on_return = self._taking.look_for_own  # calls whose ends were lost are ours, and unknown here
         loop = asyncio.get_running_loop()
         self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
         engine.others = outbox

@@ -30,13 +30,15 @@ RETRY_S: Final = 0.5
 TURN_S: Final = 10.0  # of a request that opens a call with a key; one that dies in it holds up no longer
 TURN_PAUSE_S: Final = 0.01
 
-# Keeps a command beside its call, and tells the owner; gives 0 for a call that is over.
+# Keeps a command beside its call, and tells the owner; gives 0 for a call that is over. If Redis has lost
+# that a call lives, its owner looks for commands once it has noted that again.
 SEND = """
 local p, call = ARGV[1], ARGV[2]
 local owner = redis.call('HGET', p .. 'owners', call)
-if not owner then return 0 end
+if not owner and redis.call('HEXISTS', p .. 'call:' .. call, 'e') == 1 then return 0 end
 redis.call('RPUSH', p .. 'commands:' .. call, ARGV[3])
 redis.call('EXPIRE', p .. 'commands:' .. call, ARGV[4])
+if not owner then return 1 end
 redis.call('XADD', p .. 'inbox:' .. owner, '*', 'c', call)
 redis.call('EXPIRE', p .. 'inbox:' .. owner, ARGV[4])
 return 1

@@ -20,6 +20,7 @@ from afoot.providers.isolation.frames import (
     IpcMessage,
     RequestReply,
 )
+from afoot.store.redis.scripts import OWN
 
 KEEP_S: Final = 3600  # for which an inbox that nobody reads is kept
 LARGE_BODY: Final = 64 * 1024  # bytes; a larger message is not in the inbox, if it is kept
@@ -29,15 +30,16 @@ VERSION: Final = 2  # of what is said here; a worker refuses a call of a later o
 # Notes that a call wants this attempt run, before it is queued; gives 0 if another owner has the call.
 # The message to the worker is kept while the call lives: from it, the next owner knows what the tool was
 # given.
-WANT = """
-local p, call, owner, number, attempt = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local key = p .. 'call:' .. call
-if redis.call('HGET', p .. 'owners', call) ~= owner then return 0 end
-if tonumber(redis.call('HGET', key, 'n')) ~= number then return 0 end
-redis.call('HSET', key, 'want', attempt)
+WANT = (
+    OWN
+    + """
+local call, attempt = ARGV[2], ARGV[5]
+if not own(call, ARGV[3], tonumber(ARGV[4])) then return 0 end
+redis.call('HSET', p .. 'call:' .. call, 'want', attempt)
 redis.call('HSET', p .. 'task:' .. call, 'run', ARGV[6])
 return 1
 """
+)
 
 # Takes this back, if no worker has begun the attempt; gives 1 if none will.
 UNWANT = """
@@ -64,14 +66,15 @@ return run
 
 # Sends messages of a function to whoever owns its call. Those with a number are kept until the facts of the
 # call have them; the same number again changes nothing. Gives 1; 2 if the call is over, and its last owner
-# was told; 0 if nobody wants this attempt any more.
+# was told; 0 if nobody wants this attempt any more; -1 if Redis knows nothing of the call: it may be lost.
 TELL_OWNER = """
 local p, call, attempt, worker, number, body = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local key = p .. 'call:' .. call
-local h = redis.call('HMGET', key, 'want', 'run', 'o')
+local h = redis.call('HMGET', key, 'want', 'run', 'o', 'e')
 local mine = attempt .. ' ' .. worker .. ' '
 if h[1] and h[1] ~= attempt then return 0 end
 local owner = redis.call('HGET', p .. 'owners', call)
+if not owner and not h[4] then return -1 end
 if not h[2] and owner then
   redis.call('HSET', key, 'run', mine .. 'lost')  -- a Redis that came back without its newest second
 elseif not h[2] or h[2]:sub(1, #mine) ~= mine then

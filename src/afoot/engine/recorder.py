@@ -367,6 +367,7 @@ class Recorder:
                 self._put_back(piece, error)
                 return
             if pending is not None:
+                self._set_slow(piece)
                 self._writing = self._loop.create_task(self._restore(pending, piece))
                 return
             self._restored += len(piece.entries)
@@ -383,7 +384,6 @@ class Recorder:
 
     async def _restore(self, pending: Awaitable[None], piece: Batch) -> None:
         """Wait until a thread has written what waited in memory; only then the history is back."""
-        self._set_slow(piece)
         done = asyncio.ensure_future(pending)
         await asyncio.wait([done])
         self._writing = None

@@ -53,6 +53,7 @@ for _, s in ipairs(kept) do
   if s[8] then redis.call('HSET', key, 'k', 1) end
   if s[2] == s[3] then redis.call('ZADD', p .. 'order', id:sub(1, -3), call) end
   if s[7] then
+    redis.call('HSET', key, 'e', 1)
     redis.call('ZREM', p .. 'live', call)
     redis.call('HDEL', p .. 'owners', call)
     redis.call('DEL', p .. 'said:' .. call, p .. 'task:' .. call)
@@ -112,6 +113,32 @@ end
 redis.call('HINCRBY', p .. 'meta', 'bytes', -bytes)
 return gone
 """
+
+# `own(call, me, number)`: whether a call lives and is ours. One that Redis has lost, or of which it has lost
+# that it was opened, is noted again: its owner alone asks, and knows that it lives.
+OWN = """
+local p = ARGV[1]
+local function own(call, me, number)
+  local h = redis.call('HMGET', p .. 'call:' .. call, 'o', 'n', 'e')
+  if h[1] and (h[1] ~= me or tonumber(h[2]) ~= number) then return false, h[1] end
+  if h[3] then return false, me end
+  if redis.call('HSETNX', p .. 'owners', call, me) == 1 then
+    local now = redis.call('TIME')
+    redis.call('HSET', p .. 'call:' .. call, 'o', me, 'n', number)
+    redis.call('ZADD', p .. 'live', now[1] .. '.' .. string.format('%06d', now[2]), call)
+  end
+  return true, me
+end
+"""
+
+# Notes again that a call of ours lives, if Redis has lost that; gives who has it.
+PUT_BACK = (
+    OWN
+    + """
+local _, owner = own(ARGV[2], ARGV[3], tonumber(ARGV[4]))
+return owner
+"""
+)
 
 # Gives the epoch of this history, which is made with the first use.
 BEGIN = """
