@@ -170,10 +170,14 @@ class _Sink(asyncio.WriteTransport):
     def __init__(self) -> None:
         super().__init__()
         self.data = b""
+        self.waiting = 0
         self._is_closed = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.data += bytes(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
 
     def is_closing(self) -> bool:
         return self._is_closed
@@ -214,6 +218,7 @@ class Pipe:
 
     def block(self) -> None:
         """Read nothing from now on."""
+        self._sink.waiting = 65_537
         self._flow.pause_writing()
 
     async def close(self, rest: bytes = b"") -> None:

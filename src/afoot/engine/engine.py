@@ -8,6 +8,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
+from itertools import groupby
+from operator import attrgetter
 from secrets import token_hex
 from typing import Self
 
@@ -86,6 +88,10 @@ OWNER_S = 15.0  # the longest wait for an owner to take an answer: it may have d
 RETRY_ELSEWHERE_S = 1.0  # after which a caller may try again: a load balancer then knows of the drain
 CUT_OFF = "this gateway was cut off"
 RETRY_HISTORY_S = 5.0  # after which a caller may try again whether the history can be written
+
+_REPORTS = {Reported}
+_call_of: Callable[[Entry], str] = attrgetter("call")
+_fact_of: Callable[[Entry], Fact] = attrgetter("fact")
 
 log = logging.getLogger("afoot.engine")
 
@@ -363,29 +369,32 @@ class Engine:
 
     def _publish(self, entries: list[Entry], was_recorded: bool) -> None:
         """Show facts to followers and watchers, now that they are recorded or wait in memory to be."""
-        calls, observers, watchers = self._live, self.observers, self.watchers
-        for entry in entries:
-            live = calls.get(entry.call)
-            if live is None or entry.seq <= live.recorded:
+        for call_id, group in groupby(entries, _call_of):  # all facts of a short call come together
+            live = self._live.get(call_id)
+            if live is None:
                 continue
-            live.recorded = entry.seq
+            new = [entry for entry in group if entry.seq > live.recorded]
+            if not new:
+                continue
+            live.recorded = new[-1].seq
             if not was_recorded:
                 live.unrecorded = True
-            kind = type(entry.fact)
-            if kind is Reported or kind is Logged:
-                live.remember_content(entry)
+            kinds = set(map(type, map(_fact_of, new)))
+            if Reported in kinds or Logged in kinds:
+                live.remember_content(new)
             else:
-                live.backlog.append(entry)
+                live.backlog.extend(new)
             for follower in live.followers:
-                follower.on_content() if kind is Reported else follower.wake()
-            if observers:
-                for watcher in observers:
-                    watcher.on_fact(entry)
-            if watchers and live.mirror is None:
-                for watcher in watchers:
-                    watcher.on_fact(entry)
-            if kind is Released:
-                del calls[entry.call]
+                if Reported in kinds:
+                    follower.on_content()
+                if kinds != _REPORTS:
+                    follower.wake()
+            if self.observers:
+                _show(new, self.observers)
+            if self.watchers and live.mirror is None:
+                _show(new, self.watchers)
+            if Released in kinds:
+                del self._live[call_id]
         if self._idle_waiter is not None and not self.own_calls():
             self._idle_waiter.set_result(None)
             self._idle_waiter = None
@@ -1065,6 +1074,12 @@ def _is_runner_up(live: LiveCall) -> bool:
         return not live.tool.starts or _runner_start(live) is None
     except Exception:  # whatever a provider raises, the call must have its end
         return False
+
+
+def _show(entries: list[Entry], watchers: list[Watcher]) -> None:
+    for entry in entries:
+        for watcher in watchers:
+            watcher.on_fact(entry)
 
 
 def _is_closed_from_outside(error: BaseException) -> bool:

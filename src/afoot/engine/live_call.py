@@ -20,7 +20,9 @@ from afoot.core.facts import (
     ChildSummary,
     Entry,
     Finished,
+    Logged,
     Reading,
+    Reported,
     Trace,
 )
 from afoot.core.ports import CallerPresence, CallOrigin, Provider, TimerHandle, Tool, Work
@@ -29,6 +31,7 @@ from afoot.core.redaction import hidden_texts
 
 BACKLOG = 1024  # facts, and readings at progress_hz 0, kept for followers that lag
 BACKLOG_BYTES = 16 * 1024 * 1024  # of these facts together; one larger fact is kept alone
+_COUNTED = frozenset((Reported, Logged))  # facts of which a call may have many large ones
 SAMPLE_S = 1.0  # at most one reading a second goes into the history
 NO_ORIGIN = CallOrigin()
 MAX_CHANGES_KEPT = 1000  # changed calls below a call that are remembered for those who follow it
@@ -64,9 +67,9 @@ class Submission(Struct, frozen=True):
 
 
 class FactListener(Protocol):
-    """A follower of a call. `wake` is called after each fact of the call that was recorded.
+    """A follower of a call. `wake` is called once for the facts of the call that a write has recorded.
 
-    After a report with content, `on_content` is called instead: these may be many.
+    After reports with content, `on_content` is called instead: these may be many.
     """
 
     @property
@@ -132,14 +135,14 @@ class LiveCall(Struct, eq=False):
     below: "Subtree | None" = None  # once it has called a tool itself
     hidden: tuple[tuple[Raw, Raw, int], Set[str]] | None = None  # the answer of `secrets`, and to what
 
-    def remember_content(self, entry: Entry) -> None:
-        """Keep a report or a line for followers that lag. The oldest facts go if all are too large together.
+    def remember_content(self, entries: list[Entry]) -> None:
+        """Keep facts with content for followers that lag. The oldest go if all are too large together.
 
         Followers then see a gap; the history has it. The end of a call stays.
         """
         backlog = self.backlog
-        backlog.append(entry)
-        self.backlog_bytes += fact_bytes(entry.fact)
+        backlog.extend(entries)
+        self.backlog_bytes += sum(fact_bytes(one.fact) for one in entries if type(one.fact) in _COUNTED)
         if self.backlog_bytes > BACKLOG_BYTES:
             # Counted anew: facts may have fallen out by their number since.
             size = sum(fact_bytes(one.fact) for one in backlog)

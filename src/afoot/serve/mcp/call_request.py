@@ -653,7 +653,16 @@ class CallRequest(Struct, eq=False):
         if self.live.below is not None and self.live.call.end is not None:
             self._tell_last_of_child_calls(items, frames)
         for item in items:
-            if plain_token is not None and isinstance(item, Reading):
+            kind = type(item)
+            if kind is not Reading:
+                if kind not in _WITHOUT_FRAME or self._shows_stages:
+                    self.render(item, frames, asked)
+                if type(item) is Finished:
+                    if item.result is not None and result_bytes(item.result) >= LARGE_RESULT_BYTES:
+                        self._large_frames = frames
+                        return True
+                    last = self._last_frame(item, bool(frames) or self.stream.streaming)
+            elif plain_token is not None and isinstance(item, Reading):
                 # As in `_add_progress`, written out: readings are most of what a call says.
                 meta = None if self._knows_call else FrameMeta(self.live.call.id)
                 meta = meta if self.live.below is None else self._with_child_calls(meta)
@@ -662,13 +671,6 @@ class CallRequest(Struct, eq=False):
                 self._knows_call = True
             elif isinstance(item, Reading):
                 self._add_progress(item, None, frames)
-            elif type(item) not in _WITHOUT_FRAME or self._shows_stages:
-                self.render(item, frames, asked)
-            if type(item) is Finished:
-                if item.result is not None and result_bytes(item.result) >= LARGE_RESULT_BYTES:
-                    self._large_frames = frames
-                    return True
-                last = self._last_frame(item, bool(frames) or self.stream.streaming)
         if last is None and (asked or self._owes_handle or self._due < inf):
             last = self._pause(asked, follower, frames)
         if last is not None:

@@ -9,6 +9,7 @@ from afoot.core.ports import CallOrigin
 from afoot.errors import AfootError
 from afoot.serve.access.guard import STDIO_CALLER
 from afoot.serve.gateway_state import GatewayState
+from afoot.serve.mcp.asgi import ONE_WRITE_BYTES
 from afoot.serve.mcp.era_2025 import Era2025
 from afoot.serve.mcp.era_2026 import Era2026, relay_changes
 from afoot.serve.mcp.pending import PendingRequests
@@ -40,9 +41,13 @@ class StdioStream:
 
     async def send(self, frames: Sequence[bytes]) -> None:
         """Write frames as lines, waiting while the pipe is full."""
+        self._writer.write(b"".join([frame + b"\n" for frame in frames]))
+        transport = self._writer.transport
+        # So little never waits, and needs no timeout: that would cost more than the rest of this.
+        if transport.get_write_buffer_size() <= ONE_WRITE_BYTES and not transport.is_closing():
+            return
         try:
             async with asyncio.timeout(self._stuck_s):
-                self._writer.write(b"".join([frame + b"\n" for frame in frames]))
                 await self._writer.drain()
         except (TimeoutError, ConnectionError):
             self.gone = True
