@@ -349,6 +349,14 @@ def test_a_line_of_blanks_takes_no_time(alone: Path) -> None:
         load_settings(file)
 
 
+def test_the_address_of_a_trace_is_a_link_with_a_place_for_its_id(alone: Path) -> None:
+    """V3: it is shown as a link, so it must be one."""
+    given = 'otel.trace_url = "https://traces.example/{trace_id}?tab=1"'
+    assert load_settings(written(alone, given)).settings.otel.trace_url.endswith("{trace_id}?tab=1")
+    for bad in ("javascript:alert('{trace_id}')", "https://traces.example/"):
+        assert "{trace_id}" in refused(written(alone, f'otel.trace_url = "{bad}"'))
+
+
 def test_the_address_of_a_cluster_may_be_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     """D1: containers get it in this way."""
     monkeypatch.setenv("AFOOT_CLUSTER", "rediss://ann:secret@redis.example:6380/1")

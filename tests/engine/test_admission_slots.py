@@ -3,9 +3,10 @@
 import asyncio
 
 import pytest
+from msgspec import Raw
 
 from afoot.core.call import State
-from afoot.core.ports import Run
+from afoot.core.ports import Run, Tool
 from afoot.engine.admission import Slots
 from afoot.engine.engine import Engine, Submission
 from afoot.store.memory import MemoryJournal
@@ -39,6 +40,25 @@ async def test_a_server_has_a_limit_over_all_its_tools() -> None:
         assert (one.call.state, two.call.state) == (State.RUNNING, State.QUEUED)
         await over(engine, two)
     assert took(two) == 20.0
+
+
+async def test_the_slots_of_all_servers_add_up_where_each_has_a_limit() -> None:
+    """C8, V6: the console says of how many; a server without a limit can run any number."""
+
+    def offer(server: str, concurrency: int = 0, server_concurrency: int = 0) -> Tool:
+        return Tool(
+            "tool", server, Raw(b"{}"), concurrency=concurrency, server_concurrency=server_concurrency
+        )
+
+    bounded = offer("web", server_concurrency=8)
+    both = [offer("files", concurrency=3), offer("files", concurrency=2)]
+    assert Slots().most_at_once([bounded, *both]) == 13
+    assert Slots().most_at_once([bounded, *both, offer("files")]) is None, "one of its tools has no limit"
+    assert Slots(per_server=4).most_at_once([bounded, *both, offer("files")]) == 12
+    assert Slots().most_at_once([]) is None
+    slots = Slots()
+    slots.on_workers = {"files": 2}
+    assert slots.most_at_once([*both, offer("files")]) == 2
 
 
 async def test_a_tool_that_waits_does_not_hold_up_another() -> None:

@@ -18,6 +18,7 @@ from afoot.config import toml
 from afoot.config.tables import (
     BUILT_IN_SERVERS,
     CHOICES,
+    TRACE_ID,
     AccessSettings,
     BrowserSettings,
     ClusterSettings,
@@ -321,7 +322,10 @@ def _fit(key: str, value: object) -> object:
     if key == "cluster" and isinstance(value, str):
         value = {"redis": value}  # AFOOT_CLUSTER has the address alone, as a container is told it
     if key in _SINGLE:
-        return convert_table(_SINGLE[key], value, (key,))
+        found = convert_table(_SINGLE[key], value, (key,))
+        if isinstance(found, OtelSettings):
+            _check_trace_url(found.trace_url)
+        return found
     if key == "hooks":
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             raise InvalidSetting((key,), "must be tables: [[hooks]]")
@@ -332,6 +336,14 @@ def _fit(key: str, value: object) -> object:
     if key == "tool_headers":
         return _header_names(msgspec.convert(found, list[str]))
     return found
+
+
+def _check_trace_url(url: str) -> None:
+    """Check the address of a trace, which becomes a link; raises InvalidSetting."""
+    if url and not (url.startswith(("http://", "https://")) and TRACE_ID in url):
+        raise InvalidSetting(
+            ("otel", "trace_url"), f"must begin with http:// or https:// and have {TRACE_ID} in it"
+        )
 
 
 def _header_names(names: list[str]) -> list[str]:

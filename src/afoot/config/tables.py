@@ -154,6 +154,9 @@ class BrowserSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     tools_per_origin: int = 64
 
 
+TRACE_ID = "{trace_id}"  # in the address of a trace, in the place of its id
+
+
 class OtelSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Telemetry by OpenTelemetry: whether there is any, its address, and the name of the service (V3)."""
 
@@ -161,6 +164,7 @@ class OtelSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     endpoint: str = ""
     headers: dict[str, str] = {}
     service_name: str = ""
+    trace_url: str = ""  # of the page of a trace, with {trace_id} in the place of its id
 
 
 class QuotaSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -232,6 +232,25 @@ class Slots:
         self._since: dict[str, int] = {}
         self._turns = count(1)
 
+    def most_at_once(self, tools: Iterable[Tool]) -> int | None:
+        """The number of calls of these tools that can run at once; None if any server has no limit.
+
+        A limit is one of the server, of its workers, or of every tool that it has.
+        """
+        by_server = dict[str, list[Tool]]()
+        for tool in tools:
+            by_server.setdefault(tool.server, []).append(tool)
+        total = 0
+        for server, offered in by_server.items():
+            limits = [offered[0].server_concurrency or self.per_server, self.on_workers.get(server, 0)]
+            if all(tool.concurrency for tool in offered):
+                limits.append(sum(tool.concurrency for tool in offered))
+            known = [limit for limit in limits if limit]
+            if not known:
+                return None
+            total += min(known)
+        return total or None
+
     def take(self, live: LiveCall) -> bool:
         """Take a slot for this call, if its tool, its server and its caller have one."""
         return not self.is_shared(live) and self._take_here(live)

@@ -156,6 +156,7 @@ type CallView = {
   remote?: RemoteCall[];
   rerun_of?: string | null;
   trace?: string | null;
+  trace_url?: string;
   children?: Counts | null;
   arguments?: Json;
   redacted?: string[];
@@ -231,6 +232,7 @@ type ActivityView = {
   p95_s: number | null;
   slowest: { id: string; tool: string; took_s: number } | null;
   steps: { at: number; opened: number; running: number; failed: number; p95_s: number | null }[];
+  slots?: number | null; // how many calls can run at once
 };
 
 type ServerView = { name: string; state: string; error: string; tools: number; login: string; [more: string]: Json };

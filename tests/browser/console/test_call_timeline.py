@@ -175,6 +175,28 @@ def test_what_went_over_the_wire_is_shown_and_its_trace_copied(asking: Console, 
     says(page, "progressToken")
 
 
+def test_a_trace_is_a_link_where_its_page_is_configured(tmp_path: Path, plain: Chromium) -> None:
+    """V1, V3: to the page of this trace, in another tab; the name of the site is told before."""
+    config = tmp_path / "traces.toml"
+    config.write_text('[otel]\nenabled = false\ntrace_url = "https://traces.example/{trace_id}?tab=1"\n')
+    with answering(tmp_path, plain, config=str(config)) as console:
+        with Http(console.gateway.url) as client:
+            meta = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+            last(client.post(call("step", {"n": 1, "step_s": 0}, id=1, **meta)))
+        one = console.api.get("/api/calls?limit=1").body["calls"][0]["id"]
+        tab = console.open(f"/calls/{one}")
+        assert values(tab, "Trace").startswith(TRACE)
+        link = "document.querySelector('.trace-link')"
+        told = tab.evaluate(f"[{link}.href, {link}.target, {link}.rel, {link}.title]")
+        assert told == [
+            f"https://traces.example/{TRACE}?tab=1",
+            "_blank",
+            "noopener noreferrer",
+            f"{TRACE}, at traces.example",
+        ]
+        assert tab.evaluate("odd") == []
+
+
 def test_without_a_recording_the_wire_says_how_to_have_one(tmp_path: Path, plain: Chromium) -> None:
     """V1: off by default, and the setting has its name there."""
     with answering(tmp_path, plain) as console:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import replace
 
+from afoot.config.tables import TRACE_ID
 from afoot.core.call import State
 from afoot.core.ports import CallQuery
 from afoot.core.redaction import redacted_pointers
@@ -143,6 +144,8 @@ async def show(request: ApiRequest) -> None:
         seen = replace(seen, children=ChildCounts(total, 0, failed) if total else None)
     if (due := request.gateway.cancel_due(call)) is not None:
         seen = replace(seen, cancel_due=due)
+    if seen.trace and (template := request.gateway.settings.otel.trace_url):
+        seen = replace(seen, trace_url=template.replace(TRACE_ID, seen.trace))
     await request.answer(200, seen)
 
 

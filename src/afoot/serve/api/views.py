@@ -168,6 +168,7 @@ class CallView(Struct, frozen=True):
     children: ChildCounts | None | UnsetType = UNSET  # not in the history's lines
     below: ChildCounts | UnsetType = UNSET  # in lists that ask for it: ended calls at any depth below it
     trace: str | None | UnsetType = UNSET  # the id of the trace it is part of
+    trace_url: str | UnsetType = UNSET  # of the page of that trace, where one is configured
     cpu_s: float | UnsetType = UNSET  # processor time of a call in a process of its own
     redacted: list[str] | UnsetType = UNSET  # JSON pointers to what was a secret in its arguments (S4)
     remote: list[ChildSummary] | UnsetType = UNSET  # calls below it at a gateway behind this one

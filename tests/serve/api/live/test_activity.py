@@ -64,6 +64,7 @@ def test_a_gateway_tells_its_last_hour(api: Api) -> None:
     assert after["steps"][-1]["running"] >= 1
     assert after["slowest"]["took_s"] >= after["p95_s"] > 0
     assert after["now"] - after["since"] == pytest.approx(3600)
+    assert after["slots"] is None, "its own tools have no limit"
     api.ended(call)
     found, whole = api.get("/api/activity").body, api.get("/api/history").body
     assert (found["calls"], found["failed"]) == (whole["calls"], whole["failed"]), "as the history has them"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from afoot.core.call import Call
 from afoot.core.ports import CallOutline, CallQuery
@@ -44,6 +45,7 @@ class Activity(Struct, frozen=True):
     p95_s: float | None
     slowest: SlowestCall | None
     steps: list[ActivityStep]
+    slots: int | None = None  # how many calls can run at once, if every server has a limit
 
 
 async def activity(request: ApiRequest) -> None:
@@ -58,7 +60,8 @@ async def activity(request: ApiRequest) -> None:
     )
     rows = list({row.id: row for row in [*ended, *living]}.values())
     # In a thread, because the rows of a busy hour take longer than anybody else should wait.
-    await request.answer(200, await asyncio.to_thread(summarize_activity, rows, since, now))
+    found = await asyncio.to_thread(summarize_activity, rows, since, now)
+    await request.answer(200, replace(found, slots=engine.slots.most_at_once(engine.catalog)))
 
 
 def summarize_activity(rows: Sequence[CallOutline], since: float, now: float) -> Activity:

@@ -14,6 +14,7 @@ import { callPath, toolPath } from "../../lib/router.js";
 import { tick } from "../../lib/time.js";
 import { collapsible, jsonTree } from "../content.js";
 import { copyButton } from "../controls.js";
+import { icon } from "../icon.js";
 
 /** @typedef {import("../../lib/call/spans.js").Row} Row */
 
@@ -88,7 +89,7 @@ export function callFacts(view, rows, usual_s) {
 
 /** The ids of a call, each with a button that copies it. @param {() => CallView} view */
 export function callIds(view) {
-  const { id, trace, task } = view();
+  const { id, trace, trace_url: place, task } = view();
   const named = (/** @type {string} */ name, /** @type {string} */ value) =>
     pair(
       name,
@@ -99,7 +100,19 @@ export function callIds(view) {
     "dl.details.ids",
     named("Id", id),
     task && pair("Task", "its id is also that of a task"),
-    trace && named("Trace", trace),
+    trace && (place ? pair("Trace", traceLink(trace, place)) : named("Trace", trace)),
+  );
+}
+
+/** A trace where traces are looked at. @param {string} trace @param {string} place */
+function traceLink(trace, place) {
+  const title = `${trace}, at ${safeText(URL.parse(place)?.host ?? "", 200)}`;
+  return h(
+    "a.trace-link",
+    { href: place, target: "_blank", rel: "noopener noreferrer", title },
+    h("code.cut", safeText(trace, 100)),
+    icon("open", "s"),
+    h("span.sr", "opens in another tab"),
   );
 }
 

@@ -27,7 +27,7 @@ export function overview(counts, activity) {
       longestWait,
     ),
     figure(
-      { words: "Running", href: "/live?state=running" },
+      { words: () => runningWords(activity()), short: "Running", href: "/live?state=running" },
       () => formatCount(counts().running + counts().stalled + counts().held_up),
       () => (counts().queued ? `${formatCount(counts().queued)} queued` : ""),
       sparkline(steps("running")),
@@ -54,16 +54,19 @@ export function overview(counts, activity) {
 }
 
 /**
- * @param {{words: string, short?: string, href: string, tone?: () => unknown}} about
+ * @param {{words: string | (() => string), short?: string, href: string, tone?: () => unknown}} about
  * @param {() => string} value
  * @param {() => string} more
  * @param {Child} [drawing]
  */
-function figure({ words, short = words, href, tone }, value, more, drawing) {
+function figure({ words, short = String(words), href, tone }, value, more, drawing) {
   const label = h("span.label", h("span.long", words), h("span.short", short));
   const text = h("span.value", h("b", { "data-tone": tone ?? null }, value), h("small", more));
   return h("a", { href }, h("span.figure-text", label, text), drawing);
 }
+
+/** @param {ActivityView | null} activity */
+const runningWords = (activity) => (activity?.slots ? `Running, of ${formatCount(activity.slots)} slots` : "Running");
 
 function longestWait() {
   const [oldest] = store.questions();
