@@ -1,4 +1,4 @@
-"""Writes the extension's message types into src/afoot/extension/messages.js; run it after changing them."""
+"""Writes the message types of the extension into its background/messages.js; run it after changing them."""
 
 import textwrap
 import types

@@ -126,7 +126,7 @@ function hear(clocks, at) {
   clocks.heard = Math.max(clocks.heard ?? 0, at);
 }
 
-/** The first line of a short result that is written for people, as `core/notices.py` has it; empty if it is data. @param {Json} result */
+/** The first line of a short result that is written for people, as `core/last_words.py` has it; empty if it is data. @param {Json} result */
 function resultLine(result) {
   const blocks = Array.isArray(result?.content) && !result.is_error ? result.content : [];
   if (new TextEncoder().encode(JSON.stringify(blocks)).length > MAX_RESULT_BYTES) return "";
