@@ -2,7 +2,7 @@
 
 import re
 
-from msgspec import MsgspecError, Raw, Struct, json
+from msgspec import MsgspecError, Struct, json
 
 from afoot.core.call import Call
 from afoot.core.facts import Reading, Result
@@ -38,15 +38,12 @@ def result_line(result: Result) -> str:
     """The first line of a short result that is written for people; empty if it is data."""
     if not 2 < len(result.content) <= MAX_RESULT_BYTES or result.is_error:
         return ""
-    for block in _read_blocks(result.content):
+    try:
+        blocks = _blocks.decode(result.content)
+    except MsgspecError:  # the content of another server may be of any form
+        return ""
+    for block in blocks:
         if block.type == "text":
             line = block.text.strip().partition("\n")[0].strip()
             return "" if len(line) > MAX_LINE_CHARS or _IS_DATA.match(line) else line
     return ""
-
-
-def _read_blocks(content: Raw) -> list[_Block]:
-    try:
-        return _blocks.decode(content)
-    except MsgspecError:
-        return []  # the content of another server may be of any form

@@ -29,7 +29,7 @@ class SchemaCost(Struct, frozen=True):
         """Whether this value can be checked within the bound: loops multiply with each level of it."""
         if self.size > MAX_STEPS:
             return False
-        if self.is_linear:
+        if self.loops <= 1:
             return True
         steps, level = self.size, [value]
         while level and steps <= MAX_STEPS:
