@@ -183,7 +183,7 @@ def config_template() -> str:
 
 
 def _next_command(folder: Path) -> str:
-    from afoot.cli.commands.serve import own_command
+    from afoot.cli.shell_commands import own_command
 
     return f"{own_command()} serve" if folder == Path() else f"cd {folder} && {own_command()} serve"
 

@@ -18,7 +18,8 @@ from cyclopts import Parameter
 
 from afoot.cli.client import USAGE, CliError
 from afoot.cli.commands.console import LOGIN_LINK_NOTE, NO_BROWSER, open_in_browser
-from afoot.cli.commands.serve import login_link, own_command
+from afoot.cli.commands.serve import login_link
+from afoot.cli.shell_commands import own_command
 
 if TYPE_CHECKING:
     from afoot.config.state_folder import GatewayAddress

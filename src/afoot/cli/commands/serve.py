@@ -2,14 +2,15 @@
 
 import logging
 import os
-import shlex
 import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+from afoot.cli.shell_commands import example_call, own_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +46,11 @@ def serve(*targets: str, options: Annotated[ServeOptions, Parameter(name="*")] =
     Args:
         targets: files or modules with tools or a FastMCP or SDK server, file.py:server, URLs, mcp.json files
     """
+    from afoot.cli.terminal.log_output import log_of_server
     from afoot.config.settings import load_settings
     from afoot.gateway import app
 
-    log_to_stderr()
+    log_of_server()
     flags: dict[str, object] = {
         name: value for name in SETTING_FLAGS if (value := getattr(options, name)) is not None
     }
@@ -132,61 +134,7 @@ def _server_lines(servers: "Servers") -> "Iterator[str]":
     yield from (f"  {problem}" for problem in servers.problems)
 
 
-def own_command() -> str:
-    """The command line of this program, ready to be pasted into another terminal."""
-    program = Path(sys.argv[0])
-    if program.name == "__main__.py":
-        words = [_shortest_path(Path(sys.executable)), "-m", "afoot"]
-    else:
-        words = [_shortest_path(program)]
-    home = os.environ.get("AFOOT_HOME")
-    prefix = f"AFOOT_HOME={shlex.quote(str(Path(home).absolute()))} " if home else ""
-    return prefix + shlex.join(words)
-
-
-def _shortest_path(program: Path) -> str:
-    """The shortest path to a program from here; only its name if the shell finds it by name."""
-    # A virtual environment that is active here is not active in another terminal.
-    active = os.environ.get("VIRTUAL_ENV")
-    is_ours = active is not None and program.is_relative_to(active)
-    if not is_ours and any(Path(folder or ".") == program.parent for folder in os.get_exec_path()):
-        return program.name
-    try:
-        return str(program.absolute().relative_to(Path.cwd()))
-    except ValueError:
-        return str(program)
-
-
 def _example_call_of_tool(tool: "Tool") -> str:
     import msgspec
 
     return example_call(tool.name, msgspec.json.decode(tool.definition).get("inputSchema") or {})
-
-
-def example_call(name: str, schema: dict[str, Any]) -> str:
-    """A command that calls this tool, with a sample value for each required argument."""
-    known: dict[str, Any] = schema.get("properties") or {}
-    wanted = schema.get("required") or list(known)[:1]
-    words = [f"{one}={_sample_value(known.get(one) or {})}" for one in wanted]
-    return shlex.join(["call", name, *words])
-
-
-def _sample_value(schema: dict[str, Any]) -> str:
-    import json
-
-    if "default" in schema or schema.get("enum"):
-        value = schema["default"] if "default" in schema else schema["enum"][0]
-        return value if isinstance(value, str) else json.dumps(value)
-    samples = {"integer": "3", "number": "1.5", "boolean": "true", "array": "[]", "object": "{}"}
-    return samples.get(str(schema.get("type")), "text")
-
-
-def log_to_stderr() -> None:
-    from afoot.cli.terminal import log_output
-    from afoot.cli.terminal.nonblocking_output import nonblocking
-
-    sys.stdout, sys.stderr = nonblocking(sys.stdout), nonblocking(sys.stderr)
-    log_output.log_to_stderr(sys.stderr, logging.WARNING)
-    logging.getLogger("afoot").setLevel(logging.INFO)
-    for chatty in ("httpx2", "mcp"):  # they log a line for each request, with addresses
-        logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -23,7 +23,7 @@ def worker(
     from msgspec import json as encoding
 
     from afoot.cli.client import USAGE, CliError
-    from afoot.cli.commands.serve import log_to_stderr
+    from afoot.cli.terminal.log_output import log_of_server
     from afoot.config.settings import load_settings
     from afoot.config.tables import is_label
     from afoot.gateway.worker import WorkerPlan, run_worker
@@ -32,7 +32,7 @@ def worker(
         raise CliError(USAGE, "--slots: must be at least 1")
     if not is_label(label):
         raise CliError(USAGE, "--label: must be at most 64 letters, digits, _ and -")
-    log_to_stderr()
+    log_of_server()
     flags: dict[str, object] = {"targets": list(targets)} if targets else {}
     settings = load_settings(config, flags).settings
     if "" not in sys.path and os.getcwd() not in sys.path:

@@ -87,7 +87,7 @@ def plugin(
         json,
     )
     if not json:
-        from afoot.cli.commands.serve import own_command
+        from afoot.cli.shell_commands import own_command
 
         print(f"next: {own_command()} serve {folder}, and open {url.removesuffix('*')}", file=sys.stderr)
     return 0

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from afoot.cli.client import LOST, USAGE, CliError, GatewayClient
-from afoot.cli.commands.serve import example_call, own_command
+from afoot.cli.shell_commands import example_call, own_command
 from afoot.cli.terminal.listing import to_json_line
 from afoot.cli.terminal.text import clean
 from afoot.providers.browser.cdp.connection import CommandError

@@ -30,16 +30,16 @@ from afoot.cli.client import (
     path_segment,
     read_events,
 )
+from afoot.cli.options import AtOption, JsonOption
 from afoot.cli.terminal import text as terminal
 from afoot.cli.terminal.call_log import StoredReading, log_lines
+from afoot.cli.terminal.listing import calls_table, output_width, to_json_line
 from afoot.core.facts import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from afoot.core.ports import Journal
-from afoot.cli.options import AtOption, JsonOption
-from afoot.cli.terminal.listing import calls_table, output_width, to_json_line
 
 StoreOption = Annotated[Path | None, Parameter(help="a history file that no gateway uses")]
 SHOWN_CHILDREN = 10  # child calls that `afoot log` lists
