@@ -103,10 +103,11 @@ class WorkerFunctions:
         self.is_deaf = False  # whether Redis is away, so that nothing is heard of workers
         self._workers: dict[str, WorkerInfo] = {}
         self._living: set[str] = set()
-        self._descriptions: list[bytes] = []
+        self._descriptions: list[tuple[str, bytes]] = []
+        self._left_s: dict[str, float] = {}  # of the leases of all that are listed
         self._seen: dict[str, tuple[OfferedTool, float]] = {}  # and when it was seen last
         self._offered: dict[str, OfferedTool] = {}
-        self._offer_before = list[tuple[str, str]]()
+        self._offer_before = list[OfferedTool]()
         self.slots: dict[str, int] = {}  # of all workers that take calls, by server, or server and label
         self._tools: tuple[Tool, ...] = ()
         self._calls: dict[tuple[str, int], WorkerCall] = {}
@@ -122,10 +123,11 @@ class WorkerFunctions:
     def look(self, members: Sequence[Member]) -> bool:
         """Take in the workers that were heard of; True if the tools on offer have changed."""
         self._living = {one.id for one in members if one.lives}
-        descriptions = [one.description for one in members]
+        self._left_s = {one.id: one.left_s for one in members}
+        descriptions = sorted((one.id, one.description) for one in members)
         if descriptions != self._descriptions:
             self._descriptions = descriptions
-            found = {one.id: read_worker(one.description) for one in members}
+            found = {name: read_worker(description) for name, description in descriptions}
             self._workers = {name: info for name, info in found.items() if info is not None}
         if any(self._is_ready(name) for name in self._workers):
             self._came.set()
@@ -180,9 +182,17 @@ class WorkerFunctions:
         return partial(self._work, message.tool, message.arguments)
 
     def _renew(self) -> bool:
-        """Offer what the workers have, and for a while what those had that left: the next may be starting."""
+        """Offer what the workers have, and for a while what those had that left: the next may be starting.
+
+        While workers have two versions of a tool, that of the last ready one by its id is offered: with the
+        order of their leases, which changes with each renewal, every call would meet another tool.
+        """
         now = asyncio.get_running_loop().time()
-        self._seen |= {one.name: (one, now) for info in self._workers.values() for one in info.tools}
+        for name in sorted(self._workers, key=lambda name: (self._is_ready(name), name)):
+            at = now + min(0.0, self._left_s[name])  # of a dead one: when its lease ran out
+            for one in self._workers[name].tools:
+                if one.name not in self._seen or at >= self._seen[one.name][1]:
+                    self._seen[one.name] = one, at
         self._offered = {name: one for name, (one, at) in self._seen.items() if now - at < KEEP_OFFER_S}
         ready = [info for name, info in self._workers.items() if self._is_ready(name)]
         slots = {_place(one.worker): 1 for one in self._offered.values()}  # one may wait for a worker
@@ -190,7 +200,7 @@ class WorkerFunctions:
         for info in ready:
             slots[_place(info.label)] += info.slots
         self.slots = slots
-        offer_now = [(one.digest, one.worker) for one in self._offered.values()]
+        offer_now = list(self._offered.values())
         has_changed = offer_now != self._offer_before
         if has_changed:
             self._offer_before = offer_now
