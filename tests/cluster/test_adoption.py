@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from afoot import Gateway
+from afoot.cluster.lease import Lease
 from afoot.cluster.runs import TELL_OWNER, TELL_WORKER, UNWANT, WANT
 from afoot.config.settings import make_settings
 from afoot.core.facts import Answered, Asked, Finished, Interrupted, Logged, Reported, Started
@@ -318,3 +319,25 @@ async def test_words_of_an_earlier_owner_are_refused(redis: RedisServer, name: s
         assert await journal.run(WANT, "a", "new", 2, 2, b"{}") == 1
         assert await journal.run(TELL_OWNER, *say) == 0
         assert await journal.run(UNWANT, "a", "new", 2, 2) == 1
+
+
+async def test_nothing_is_sent_to_a_dead_owner(redis: RedisServer, name: str) -> None:
+    """D2: its inbox would grow as long as no other gateway is there; the facts are kept for the next."""
+    async with RedisJournal(redis.url, name, "doomed") as journal:
+        lease = Lease(redis.url, journal.prefix, "doomed", 1.0)
+        await asyncio.to_thread(lease.start)
+        await write(journal, *entries("a", [opened(), Started(2.0)]))
+        await journal.run(WANT, "a", "doomed", 1, 1, b"{}")
+        await journal.command("HSET", f"{journal.prefix}call:a", "run", "1 w d")
+
+        async def said_and_sent(number: int) -> tuple[int, int]:
+            assert await journal.run(TELL_OWNER, "a", 1, "w", str(number), b"[]", 60, 0, 1000) == 1
+            streams = f"{journal.prefix}said:a", f"{journal.prefix}inbox:doomed"
+            said, sent = [await journal.command("XLEN", stream) for stream in streams]
+            return said, sent
+
+        assert await said_and_sent(1) == (1, 1)
+        lease._stop.set()  # it dies: its lease is not given back
+        await asyncio.sleep(2.1)
+        assert await said_and_sent(2) == (2, 1)
+        await asyncio.to_thread(lease.stop)

@@ -316,6 +316,7 @@ class ClusterService:
                 _log.warning("it is not known yet which calls other gateways have: %s", error)
             else:
                 self._lease.has_lapsed = False
+                self._functions.look_again()  # nothing was sent to a gateway that was taken for dead
                 self._slots.look_again()
 
     @property

@@ -84,6 +84,9 @@ if owner and number ~= '' then
   redis.pcall('XADD', p .. 'said:' .. call, attempt .. '-' .. number, 'w', worker, 'f', body)
   if ARGV[8] == '1' then redis.call('HSET', key, 'done', attempt) end
 end
+local now, lease = redis.call('TIME')[1], redis.call('ZSCORE', p .. 'gateways', owner or h[3])
+-- A dead gateway reads nothing any more; if it was only cut off, it reads what is kept.
+if not lease or tonumber(lease) < tonumber(now) then return owner and 1 or 2 end
 local inbox = p .. 'inbox:' .. (owner or h[3])
 local entry = {'XADD', inbox, '*', 'c', call, 'a', attempt, 'w', worker, 'k', number}
 if not owner or number == '' or #body <= tonumber(ARGV[9]) then
