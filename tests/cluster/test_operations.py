@@ -11,6 +11,7 @@ import pytest
 import afoot
 from afoot import Gateway
 from afoot.cluster.member import ClusterService
+from afoot.cluster.operations import Operations
 from afoot.config.settings import Settings
 from afoot.core.ports import ClusterMemberInfo
 from afoot.errors import Ambiguous, CallerError, Conflict, Refused, StoreError, UnknownName
@@ -187,6 +188,23 @@ async def test_orders_that_cannot_be_carried_out_say_why(settings: SettingsOf) -
             await heard(one, service(two).id)
             with pytest.raises(Ambiguous):
                 own._operations.find(own.members()[0].host)
+
+
+async def test_a_gateway_that_ends_while_its_calls_are_taken_over_is_known(settings: SettingsOf) -> None:
+    """D6: it is not listed any more then, as it obeyed; that is no unknown member."""
+    async with Gateway(quick, settings=settings()) as one, Gateway(quick, settings=settings()) as two:
+        first = service(one).id
+        await heard(two, first)
+        journal, lease = service(two)._member.journal, service(two)._lease
+
+        async def take_over_slowly() -> list[str]:
+            await asyncio.to_thread(service(one)._lease.stop)
+            await until(lambda: all(each.id != first for each in service(two).members()), "its end")
+            return []
+
+        operations = Operations(journal, lease, service(two).members, take_over_slowly)
+        member, count = await operations.declare_dead(first, "ann", force=True)
+        assert (member.id, count) == (first, 0) and member.left_s <= 0
 
 
 async def test_a_silent_member_is_not_waited_for(

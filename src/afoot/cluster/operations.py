@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import DecodeError, Struct, json
+from msgspec.structs import replace
 
 from afoot.cluster.lease import DECLARE_DEAD, KEEP_DEAD_S, Lease
 from afoot.core.ports import ClusterMemberInfo
@@ -92,7 +93,7 @@ class Operations:
         inbox = f"{self._journal.prefix}inbox:{member.id}"
         await self._journal.command("XADD", inbox, "*", "m", json.encode(DrainOrder(drains, by)))
         await self._journal.command("EXPIRE", inbox, KEEP_ORDERS_S)
-        return await self._until(member.id, lambda now: now.draining is drains)
+        return await self._until(member, lambda now: now.draining is drains)
 
     async def declare_dead(self, name: str, by: str, *, force: bool) -> tuple[ClusterMemberInfo, int]:
         """Declare a member dead, and take over its calls; returns the member and the number of calls.
@@ -115,18 +116,27 @@ class Operations:
         if member.role == "gateway":
             while taken := await self._take_over():  # a part at a time: other gateways take some as well
                 count += len(taken)
-        return await self._until(member.id, lambda now: now.left_s <= 0), count
+        # One that has ended since, as it was told to, is not listed any more.
+        return await self._until(member, lambda now: now.left_s <= 0, replace(member, left_s=0.0)), count
 
-    async def _until(self, member: str, done: Callable[[ClusterMemberInfo], bool]) -> ClusterMemberInfo:
-        """Wait a while until the member is in a state, and return it; raises UnknownName, StoreError."""
+    async def _until(
+        self,
+        member: ClusterMemberInfo,
+        done: Callable[[ClusterMemberInfo], bool],
+        gone: ClusterMemberInfo | None = None,
+    ) -> ClusterMemberInfo:
+        """Wait a while until the member is in a state, and return it, or `gone` if it is not listed any more.
+
+        Raises UnknownName, StoreError.
+        """
         until = asyncio.get_running_loop().time() + OBEYED_S
         while True:
             self._lease.renew_soon()
             await asyncio.sleep(LOOK_S)
-            found = next((one for one in self._members() if one.id == member), None)
+            found = next((one for one in self._members() if one.id == member.id), gone)
             if found is None:
-                raise UnknownName("member", member)
-            if done(found):
+                raise UnknownName("member", member.id)
+            if found is gone or done(found):
                 return found
             if asyncio.get_running_loop().time() > until:
-                raise StoreError(f"{found.role} {member} did not answer within {OBEYED_S:g} s")
+                raise StoreError(f"{found.role} {member.id} did not answer within {OBEYED_S:g} s")
