@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Self
 
 from docket import Docket, Worker
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from afoot.cluster.runs import RUN_FUNCTION
 from afoot.errors import StoreError
@@ -65,12 +65,13 @@ class FunctionQueue:
         try:
             async with docket.redis() as redis:
                 queued = await redis.xlen(docket.stream_key)
-                # The group comes with the first worker.
-                begun = (
-                    (await redis.xpending(docket.stream_key, docket.worker_group_name))["pending"]
-                    if queued
-                    else 0
-                )
+                try:
+                    pending = await redis.xpending(docket.stream_key, docket.worker_group_name)
+                    begun = int(pending["pending"])
+                except ResponseError as error:
+                    if "NOGROUP" not in str(error):
+                        raise
+                    begun = 0  # the group comes with the first worker
         except (RedisError, OSError) as error:
             raise StoreError(f"the queue to the workers cannot be read: {error}") from error
         return max(0, queued - begun)
