@@ -58,7 +58,7 @@ async def test_a_caller_with_many_calls_keeps_nobody_waiting(
 async def test_two_versions_of_a_tool_do_not_take_turns(
     redis: RedisServer, name: str, settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D4: in a rolling upgrade; one of a worker that is ready counts, and one of a dead one not for long."""
+    """D1: in a rolling upgrade; one of a worker that is ready counts, and one of a dead one not for long."""
     monkeypatch.setattr(functions, "KEEP_OFFER_S", 1.0)
     infos = [
         WorkerInfo(slots=1, tools=[OfferedTool("export", Raw(b"{}"), digest)]) for digest in ("old", "new")

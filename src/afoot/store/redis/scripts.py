@@ -1,7 +1,7 @@
 """The Lua scripts that change a history in Redis, each whole or not at all, and the names of its keys.
 
-All keys of a cluster of gateways have the same hash tag, so they are in one slot of a Redis cluster, and a
-script may use them together.
+All keys of a cluster of gateways are on one server, so a script may use keys that it finds out by itself.
+They begin with the name of the cluster in braces, as no other program's keys do by accident.
 """
 
 import hashlib
