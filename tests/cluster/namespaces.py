@@ -9,6 +9,7 @@ import os
 import secrets
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
@@ -25,15 +26,15 @@ class Machine:
     def __init__(self, name: str, link: str) -> None:
         self.name = name
         self.prefix = ("ip", "netns", "exec", name)  # before the words of a program
-        self._link = link
+        self.link = link
 
     def cut(self) -> None:
         """Let no packet through any more."""
-        _ip("link", "set", self._link, "down")
+        _ip("link", "set", self.link, "down")
 
     def mend(self) -> None:
         """Let packets through again."""
-        _ip("link", "set", self._link, "up")
+        _ip("link", "set", self.link, "up")
 
     def inside(self, look: Callable[[], T]) -> T:
         """Call a function in this namespace, in a thread of its own, and give what it gives."""
@@ -55,6 +56,15 @@ class Machine:
         if errors:
             raise errors[0]
         return found[0]
+
+
+def cut_for(seconds: float, *machines: Machine) -> None:
+    """Cut machines off for a moment, all at once: under load, a program for each link takes its time."""
+    for state in ("down", "up"):
+        lines = [f"link set {machine.link} {state}\n" for machine in machines]
+        _ip("-batch", "-", lines="".join(lines))
+        if state == "down":
+            time.sleep(seconds)
 
 
 class Network:
@@ -99,9 +109,9 @@ def network() -> Iterator[Network]:
         _ip("link", "del", bridge)
 
 
-def _ip(*words: str) -> None:
+def _ip(*words: str, lines: str = "") -> None:
     try:
-        done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
+        done = subprocess.run(["ip", *words], input=lines, check=False, capture_output=True, text=True)
     except FileNotFoundError:
         pytest.fail("partitions need network namespaces: ip is missing; scripts/test installs iproute2")
     if done.returncode:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.namespaces import Machine, Network, network
+from tests.cluster.namespaces import Machine, Network, cut_for, network
 from tests.cluster.redis_server import RedisServer
 from tests.cluster.test_gateways import gateway
 from tests.cluster.worker_process import TOOLS, WorkerProcess
 from tests.e2e.gateway import Gateway, until
 from tests.serve.api_client import Api
 
+SHORT_S = 0.1  # of a cut; the lease is ten times as long
 RUNS_S = 8.0  # of a function, longer than a lease and the look for the dead
 
 
@@ -150,10 +151,7 @@ def test_a_cut_that_is_shorter_than_a_lease_costs_nothing(cut_off: Partitioned, 
     file = tmp_path / "marks"
     call = cut_off.start(0, "worker/unsafe", file, 2.0)
     machine, _ = cut_off.worker_of(call)
-    for one in (machine, cut_off.machines[0]):
-        one.cut()
-    for one in (machine, cut_off.machines[0]):
-        one.mend()
+    cut_for(SHORT_S, machine, cut_off.machines[0])
     assert cut_off.outcome(0, call) == "ok" and file.read_text() == "x"
     assert len(set(cut_off.writers(call))) == 1
 

@@ -122,7 +122,8 @@ def _options(reply_s: float) -> dict[str, Any]:
     return {
         "protocol": 2,
         "decode_responses": False,
-        "socket_connect_timeout": CONNECT_S,
+        # A lost packet is sent again only after a second, so a short lease needs a new try.
+        "socket_connect_timeout": min(CONNECT_S, reply_s),
         "socket_timeout": reply_s,
         "socket_keepalive": True,
         "health_check_interval": HEALTH_CHECK_S,
