@@ -27,7 +27,7 @@ class RedisServer:
         self._more = {key.replace("_", "-"): value for key, value in more.items()}  # settings
         self.port = _free_port()
         self._host = host
-        self.url = f"redis://{host}:{self.port}/0"
+        self.url = f"redis://{f'[{host}]' if ':' in host else host}:{self.port}/0"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -66,7 +66,8 @@ class RedisServer:
 
     def client(self) -> Redis:
         """A client for a test that looks into it."""
-        return Redis.from_url(self.url, protocol=2, socket_timeout=5)
+        password = self._more.get("requirepass")
+        return Redis.from_url(self.url, protocol=2, socket_timeout=5, password=password)
 
     def kill(self) -> None:
         """Kill it, as a crash would."""
@@ -105,9 +106,9 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server(folder: Path, **more: str) -> Iterator[RedisServer]:
+def redis_server(folder: Path, host: str = "127.0.0.1", **more: str) -> Iterator[RedisServer]:
     """A server that is ended with the block; `more`: settings of it, with _ for each hyphen."""
-    server = RedisServer(folder, **more)
+    server = RedisServer(folder, host, **more)
     server.start()
     try:
         yield server

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from afoot.config.sentinel_address import SENTINEL_SCHEME, read_sentinel_address
 from afoot.core.redaction import RedactionRules
 
 LIMITS = ("idle_s", "ceiling_s", "answer_s", "queue_s", "grace_s", "start_s")
@@ -30,10 +31,10 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 EVERYWHERE = ("0.0.0.0", "::")
 
 # How the address of a Redis or Valkey begins: one server, or the service of a Sentinel.
-REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+sentinel")
+REDIS_SCHEMES = ("redis", "rediss", "unix", SENTINEL_SCHEME)
 REDIS_ADDRESSES = (  # in words
     "redis://, rediss:// or unix:// (each with user, password, database and TLS options where it has them),"
-    " or redis+sentinel:// without options"
+    " or redis+sentinel:// without TLS"
 )
 
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -418,9 +419,11 @@ def _check_cluster(made: ClusterSettings, path: tuple[str, ...]) -> None:
     if made.redis and (scheme is None or scheme[1] not in REDIS_SCHEMES):
         told = "the address has no scheme" if scheme is None else f"{scheme[1]}:// is not supported"
         raise InvalidSetting((*path, "redis"), f"{told}; use {REDIS_ADDRESSES}")
-    if made.redis.startswith("redis+sentinel:") and "?" in made.redis:
-        told = "redis+sentinel:// takes no options after a question mark"
-        raise InvalidSetting((*path, "redis"), f"{told}; use {REDIS_ADDRESSES}")
+    if made.redis.startswith(f"{SENTINEL_SCHEME}://"):
+        try:
+            read_sentinel_address(made.redis)
+        except ValueError as error:
+            raise InvalidSetting((*path, "redis"), f"{error}; use {REDIS_ADDRESSES}") from None
     if not made.lease_s:
         raise InvalidSetting((*path, "lease_s"), "must be more than 0")
     if not _CLUSTER_NAME.fullmatch(made.name):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from json import dumps
 from operator import is_
 from typing import AnyStr
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote
 
 from msgspec import DecodeError, Raw, Struct, json
 
@@ -217,12 +217,13 @@ class Redactor:
         """The password in an address, and those of its parameters whose names mean secrets."""
         if "://" not in text:
             return
-        with suppress(ValueError):  # no address after all
-            parts = urlsplit(f"url{text[text.index('://') :]}")
-            user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
-            for one in (password, "" if colon else user):
-                yield from {one, unquote(one)}
-            for name, one in parse_qsl(parts.query):
+        # By hand: an address may name several hosts, and the library refuses those with IPv6 among them.
+        rest, _, query = text[text.index("://") + 3 :].partition("#")[0].partition("?")
+        user, colon, password = rest.partition("/")[0].rpartition("@")[0].partition(":")
+        for one in (password, "" if colon else user):
+            yield from {one, unquote(one)}
+        with suppress(ValueError):  # over so many parameters
+            for name, one in parse_qsl(query):
                 if self.is_secret(name) or name == "key":
                     yield from {one, quote(one, safe=""), quote_plus(one)}
 

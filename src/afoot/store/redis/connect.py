@@ -6,7 +6,6 @@ protocol version 2: that of version 3, the default of newer libraries, differs f
 
 from collections.abc import Awaitable
 from typing import Any, Protocol, cast
-from urllib.parse import SplitResult, unquote, urlsplit
 
 from redis import Redis
 from redis.asyncio import BlockingConnectionPool
@@ -18,6 +17,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from afoot.config.sentinel_address import SENTINEL_SCHEME, read_sentinel_address
 from afoot.config.tables import REDIS_ADDRESSES, REDIS_SCHEMES
 from afoot.errors import StoreError
 
@@ -25,7 +25,6 @@ CONNECT_S = 3.0  # to open a connection
 REPLY_S = 5.0  # for a reply; one that blocks on purpose is given its own time on top
 HEALTH_CHECK_S = 10.0  # a connection that was idle for so long is tried before it is used
 MAX_CONNECTIONS = 2  # of one client; more commands at once wait for one
-SENTINEL = "redis+sentinel"
 
 
 class Client(Protocol):
@@ -78,10 +77,9 @@ def connect(url: str, reply_s: float = REPLY_S) -> Client:
     """
     options = _options(reply_s)
     options["retry"] = AsyncRetry(NoBackoff(), 0)
-    parts = _split(url)
-    if parts.scheme == SENTINEL:
-        hosts, service, login = _sentinel(parts)
-        sentinel = AsyncSentinel(hosts, sentinel_kwargs=dict(options), **options, **login)
+    if _scheme(url) == SENTINEL_SCHEME:
+        service, settings = _sentinel(url, options)
+        sentinel = AsyncSentinel(**settings)
         master = sentinel.master_for(service)
         return _ClientOfSentinel(cast(Client, master), [cast(Client, one) for one in sentinel.sentinels])
     pool = BlockingConnectionPool.from_url(url, max_connections=MAX_CONNECTIONS, timeout=reply_s, **options)
@@ -92,10 +90,9 @@ def connect_thread(url: str, reply_s: float = REPLY_S) -> ThreadClient:
     """A client for a thread of its own; raises StoreError for an address that is none."""
     options = _options(reply_s)
     options["retry"] = Retry(NoBackoff(), 0)
-    parts = _split(url)
-    if parts.scheme == SENTINEL:
-        hosts, service, login = _sentinel(parts)
-        sentinel = Sentinel(hosts, sentinel_kwargs=dict(options), **options, **login)
+    if _scheme(url) == SENTINEL_SCHEME:
+        service, settings = _sentinel(url, options)
+        sentinel = Sentinel(**settings)
         thread_master = cast(ThreadClient, sentinel.master_for(service))
         return _ThreadClientOfSentinel(thread_master, [cast(ThreadClient, one) for one in sentinel.sentinels])
     return cast(ThreadClient, Redis.from_url(url, **options))
@@ -130,33 +127,25 @@ def _options(reply_s: float) -> dict[str, Any]:
     }
 
 
-def _split(url: str) -> SplitResult:
-    """The parts of an address; raises StoreError."""
+def _scheme(url: str) -> str:
+    """The scheme of an address; raises StoreError for one that is not supported."""
+    scheme = url.partition("://")[0]
+    if scheme not in REDIS_SCHEMES:
+        raise StoreError(f"cluster.redis: {scheme}:// is not supported; use {REDIS_ADDRESSES}")
+    return scheme
+
+
+def _sentinel(url: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The service that Sentinels watch, and the settings by which the client library finds it."""
     try:
-        parts = urlsplit(url)
+        address = read_sentinel_address(url)
     except ValueError as error:
         raise StoreError(f"cluster.redis: {error}") from None
-    if parts.scheme not in REDIS_SCHEMES:
-        raise StoreError(f"cluster.redis: {parts.scheme}:// is not supported; use {REDIS_ADDRESSES}")
-    return parts
+    settings: dict[str, Any] = {"sentinels": address.hosts, "db": address.database, **options}
+    settings |= _login(address.username, address.password)
+    login = _login(address.sentinel_username, address.sentinel_password)
+    return address.service, {**settings, "sentinel_kwargs": {**options, **login}}
 
 
-def _sentinel(parts: SplitResult) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
-    """The Sentinels, the service that they watch, and how to log in there.
-
-    redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/DB
-    """
-    login, _, places = parts.netloc.rpartition("@")
-    hosts = list[tuple[str, int]]()
-    for place in places.split(","):
-        host, _, port = place.rpartition(":")
-        hosts.append((host or port, int(port) if host and port.isdecimal() else 26379))
-    service, _, db = parts.path.strip("/").partition("/")
-    if not service:
-        raise StoreError(
-            "cluster.redis: the name of the service is missing: redis+sentinel://HOST:PORT/SERVICE"
-        )
-    user, _, password = login.partition(":")
-    found: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None}
-    found["db"] = int(db or "0")
-    return hosts, service, found
+def _login(username: str, password: str) -> dict[str, str | None]:
+    return {"username": username or None, "password": password or None}

@@ -102,8 +102,8 @@ class RedisJournal:
 
     @property
     def place(self) -> str:
-        """The address without the login in it."""
-        scheme, _, rest = self.url.partition("://")
+        """The address without the logins in it."""
+        scheme, _, rest = self.url.partition("?")[0].partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
     def write(self, batch: Batch) -> Awaitable[None]:
