@@ -38,13 +38,13 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     if len(name) > MAX_COMPARED_CHARS:
         return []
     compared = SequenceMatcher(b=name)
-    alike: list[tuple[float, str]] = []
+    similar: list[tuple[float, str]] = []
     short = (one for one in dict.fromkeys(known) if len(one) <= MAX_COMPARED_CHARS)
     for one in islice(short, MAX_COMPARED):
         compared.set_seq1(one)
         if compared.real_quick_ratio() >= LEAST_LIKE and (ratio := compared.quick_ratio()) >= LEAST_LIKE:
-            alike.append((ratio, one))
-    looked_at = [one for _, one in nlargest(MAX_LOOKED_AT, alike)]
+            similar.append((ratio, one))
+    looked_at = [one for _, one in nlargest(MAX_LOOKED_AT, similar)]
     return get_close_matches(name, looked_at, n=3, cutoff=LEAST_LIKE)
 
 

@@ -38,7 +38,7 @@ __all__ = ["Deadlock", "FakeClock", "Outcome", "Trial", "advance", "run", "scrip
 TOOLS: Final = ("afoot-tool", "afoot-loop")  # how the names of tools' threads begin
 _POLL_S: Final = 0.002  # how long a wait for threads lasts before the clock looks again
 _HERE: Final = {"enabled": False}  # a child process would know nothing of the fake clock
-_PATIENCE_S: Final = 1.0  # a thread that is told to stop has this much real time to obey
+_STOP_S: Final = 1.0  # a thread that is told to stop has this much real time to obey
 _T = TypeVar("_T")
 
 
@@ -319,7 +319,7 @@ async def _cancel(engine: Engine, live: LiveCall, after: float) -> None:
     engine.cancel(live, "caller", "the test cancelled it")
     for thread in threading.enumerate():
         if thread.name == f"afoot-tool-{live.call.id}":
-            await asyncio.to_thread(thread.join, _PATIENCE_S)
+            await asyncio.to_thread(thread.join, _STOP_S)
     await advance(live.call.opened.limits.grace_s)
 
 

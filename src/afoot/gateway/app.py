@@ -244,14 +244,14 @@ async def _stdio(
     state: GatewayState, stop: "_Stop", wire: tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ) -> None:
     state.engine.policy.console = None
-    conversation = asyncio.create_task(StdioServer(state, *wire).run())
+    client = asyncio.create_task(StdioServer(state, *wire).run())
     stopped = asyncio.create_task(stop.asked.wait())
-    await asyncio.wait([conversation, stopped], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([client, stopped], return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():
         await stop.wind_down()
-    for task in (conversation, stopped):
+    for task in (client, stopped):
         task.cancel()
-    await asyncio.wait([conversation, stopped])
+    await asyncio.wait([client, stopped])
 
 
 def _listen(state: GatewayState, settings: Settings) -> Listeners:
@@ -336,9 +336,11 @@ def _application(state: GatewayState, stop: "_Stop", listening: Listeners, linge
     if not lingers:
         return application
     engine = state.engine
-    linger = IdleExit(application, engine.clock, lambda: bool(engine.own_calls()) or sessions.anonymous() > 0)
-    stop.after(linger.wait_until_idle(state.settings.linger_s))
-    return linger
+    idle_exit = IdleExit(
+        application, engine.clock, lambda: bool(engine.own_calls()) or sessions.anonymous() > 0
+    )
+    stop.after(idle_exit.wait_until_idle(state.settings.linger_s))
+    return idle_exit
 
 
 def new_sessions(state: GatewayState) -> Sessions2025:
@@ -390,7 +392,7 @@ class _Stop:
         self._state = state
         self.asked = told or asyncio.Event()
         self._reason = "the gateway is shutting down"
-        self._lingering: asyncio.Task[None] | None = None
+        self._idle_exit: asyncio.Task[None] | None = None
         self._is_leaving = False
 
     def listen(self) -> None:
@@ -404,8 +406,8 @@ class _Stop:
 
     def after(self, over: Coroutine[Any, Any, None]) -> None:
         """Stop also when this coroutine ends: nobody needs the gateway any more."""
-        self._lingering = asyncio.create_task(over)
-        self._lingering.add_done_callback(lambda _: self.asked.set())
+        self._idle_exit = asyncio.create_task(over)
+        self._idle_exit.add_done_callback(lambda _: self.asked.set())
 
     def end(self, reason: str) -> None:
         """Stop in order, for this reason."""

@@ -28,7 +28,7 @@ def serve(
     Settings are those of afoot.toml, such as `http="127.0.0.1:0"`; the file is `config`, or the nearest one.
     `on_start` gets the address. Raises CallerError, StoreError.
     """
-    app.run(_plan(targets, config, stdio, reload, settings), _telling(on_start))
+    app.run(_plan(targets, config, stdio, reload, settings), _call_on_start(on_start))
 
 
 async def serve_async(
@@ -43,7 +43,7 @@ async def serve_async(
     """
     told = asyncio.Event()
     plan = _plan(targets, config, False, False, settings)
-    serving = asyncio.create_task(app.serve_until(plan, _telling(on_start), told))
+    serving = asyncio.create_task(app.serve_until(plan, _call_on_start(on_start), told))
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
@@ -66,7 +66,7 @@ def _plan(
     )
 
 
-def _telling(on_start: OnStart | None) -> app.Started:
+def _call_on_start(on_start: OnStart | None) -> app.Started:
     def started(address: GatewayAddress, state: GatewayState) -> None:
         if on_start is not None:
             on_start(address.mcp)

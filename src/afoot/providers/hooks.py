@@ -215,7 +215,9 @@ class HookNotifier:
                     self._on_started(live)
                 case Interrupted():
                     self._put("on_recovery", live, lambda call: recovery_event(call, fact))
-                case Asked() if fact.question.kind != "below" and not _is_settled(live.call, fact.question):
+                case Asked() if fact.question.kind != "below" and not _is_answered_by_hook(
+                    live.call, fact.question
+                ):
                     self._put(
                         "on_question", live, lambda call: question_event("on_question", call, fact.question)
                     )
@@ -403,7 +405,7 @@ def end_event(on: str, call: Call, end: Finished) -> Event:
     return event
 
 
-def _is_settled(call: Call, question: Question) -> bool:
+def _is_answered_by_hook(call: Call, question: Question) -> bool:
     """Whether a hook has answered a question, so that nobody is asked."""
     answered = call.answers.get(question.id)
     return answered is not None and answered.answer.by == HOOK

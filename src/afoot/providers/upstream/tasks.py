@@ -45,7 +45,7 @@ class UpstreamTask(Struct, eq=False):
     _answered: set[str] = set()  # keys of questions that somebody was asked
     _failures: int = 0
     _last_shown: tuple[object, ...] = ()
-    _works: list[asyncio.Task[Any]] = []  # beside the polling: they end with it
+    _works: list[asyncio.Task[Any]] = []  # that run while it is polled, and end with it
     _result: asyncio.Task[Raw] | None = None  # of `tasks/result`, which on 2025-11-25 also brings questions
 
     async def follow(self) -> Raw:
@@ -54,7 +54,7 @@ class UpstreamTask(Struct, eq=False):
         with self._connection.following_task(self._task.id, self._listener, self._on_news):
             try:
                 if self._connection.dialect.is_modern:
-                    self._work_beside(self._listen())
+                    self._run_while_polling(self._listen())
                 while not self._task.is_final and not (self._result and self._result.done()):
                     self._show()
                     self._ask()
@@ -96,7 +96,7 @@ class UpstreamTask(Struct, eq=False):
         asked = self._task.input_requests or {}
         if new := {key: one for key, one in asked.items() if key not in self._answered}:
             self._answered |= set(new)
-            self._work_beside(self._answer(new))
+            self._run_while_polling(self._answer(new))
 
     async def _answer(self, asked: dict[str, InputRequest]) -> None:
         answers = await self._answer_all(asked)
@@ -104,14 +104,14 @@ class UpstreamTask(Struct, eq=False):
         self._news.set()  # the task goes on: no need to wait for the next poll
 
     async def _wait(self) -> None:
-        """Wait until the task is to be asked for; raises what broke the work beside."""
+        """Wait until the task is to be asked for; raises the error of any work that runs meanwhile."""
         news = _start(self._news.wait())
         pause_s = self._task.poll_s
         if self._failures:
             pause_s = max(pause_s, FAILURE_PAUSE_S * 2 ** (self._failures - 1))
         try:
-            beside = {news, *self._works, *([self._result] if self._result is not None else ())}
-            await asyncio.wait(beside, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
+            parts = {news, *self._works, *([self._result] if self._result is not None else ())}
+            await asyncio.wait(parts, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             news.cancel()
         for work in [work for work in self._works if work.done()]:
@@ -185,7 +185,7 @@ class UpstreamTask(Struct, eq=False):
             )
         )
 
-    def _work_beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_while_polling(self, work: Coroutine[Any, Any, None]) -> None:
         self._works.append(_start(work))
 
 

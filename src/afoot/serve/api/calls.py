@@ -179,9 +179,9 @@ async def show_wire(request: ApiRequest) -> None:
     """The messages on both sides of the gateway for a call, if they are recorded (`record_wire`)."""
     request.query()
     call = (await call_in_path(request)).call.id
-    tapes = request.gateway.engine.wire_log
-    tape = CallMessages() if tapes is None else tapes[call]
-    await request.answer(200, WireView(tapes is not None, list(tape.said), tape.left_out))
+    wire_log = request.gateway.engine.wire_log
+    messages = CallMessages() if wire_log is None else wire_log[call]
+    await request.answer(200, WireView(wire_log is not None, list(messages.said), messages.left_out))
 
 
 async def find_calls(gateway: GatewayState, query: CallQuery) -> list[CallView]:
