@@ -226,7 +226,7 @@ class Secure(Http):
 
 
 def test_calls_and_sessions_work_through_the_load_balancer(redis: RedisServer, tmp_path: Path) -> None:
-    """D1, D6, V8: sessions stay, a gateway that is drained gets nothing new, and nobody notices."""
+    """D1, D6, V8: sessions stay, a cancel comes at once, and nobody notices that a gateway is drained."""
     gateways = list[Gateway]()
     for number in (1, 2):
         folder = tmp_path / f"gateway{number}"
@@ -252,6 +252,10 @@ def test_calls_and_sessions_work_through_the_load_balancer(redis: RedisServer, t
                     with connect() as other:
                         assert added(other.ask(call("add", {"a": 1, "b": 2}))) == 3
                 until(lambda: [len(calls(one)) for one in gateways] == [8, 8], "the calls at both")
+                with connect() as impatient:
+                    impatient.put(call("linger", {"tag": "left"}, progressToken="t"))
+                    until(lambda: marks(gateways), "the tool to run")
+                until(lambda: any("cancelled: " in mark for mark in marks(gateways)), "the cancel", 5)
                 drained = Api(gateways[0])
                 own = drained.get("/api/cluster").body["id"]
                 assert drained.post(f"/api/cluster/{own}/drain", {}).status == 200
@@ -276,6 +280,11 @@ def added(answer: Message) -> object:
     """The sum in the answer to a call."""
     assert "result" in answer, answer
     return answer["result"]["structuredContent"]["sum"]
+
+
+def marks(gateways: list[Gateway]) -> list[str]:
+    """The marks of the call whose caller has left."""
+    return [mark for one in gateways for mark in one.marks("left")]
 
 
 def calls(gateway: Gateway) -> list[Any]:
