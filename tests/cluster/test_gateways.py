@@ -18,6 +18,8 @@ from tests.e2e.gateway import Gateway, until
 from tests.e2e.raw_client import Http, call, modern, request
 from tests.serve.api_client import Api
 
+PUBLIC_NAME = "gateways.test"  # by which a load balancer may call a gateway
+
 
 def gateway(
     folder: Path, redis: RedisServer, number: int, *tools: Path, prefix: Sequence[str] = ()
@@ -29,7 +31,8 @@ def gateway(
     place = folder / str(number)
     place.mkdir(parents=True, exist_ok=True)
     config = place / "afoot.toml"
-    config.write_text(f'unanswerable = "wait"\n[cluster]\nredis = "{redis.url}"\nlease_s = 1.0\n')
+    allowed = f'allow_hosts = ["{PUBLIC_NAME}"]\n'
+    config.write_text(f'unanswerable = "wait"\n{allowed}[cluster]\nredis = "{redis.url}"\nlease_s = 1.0\n')
     made = Gateway(place, {"config": config, "drain_s": 0.2, "server_concurrency": 0}, tools, prefix)
     made.start()
     return made

@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from afoot.cluster.functions import WorkerFunctions
 from afoot.cluster.operations import DrainOrder, read_order
+from afoot.cluster.session_messages import SessionMessages
 from afoot.cluster.slots import ClusterSlots
 from afoot.core.facts import Entry, Reading
 from afoot.core.owner_commands import OwnerCommand
@@ -42,6 +43,7 @@ class Inbox:
         journal: RedisJournal,
         functions: WorkerFunctions,
         slots: ClusterSlots,
+        sessions: SessionMessages,
         obey: Obey,
     ) -> None:
         self._engine = engine
@@ -49,6 +51,7 @@ class Inbox:
         self.on_return: Callable[[], object] = lambda: None  # Redis is heard again, and may have lost facts
         self._functions = functions
         self._slots = slots
+        self._sessions = sessions
         self._journal = journal
         prefix = journal.prefix
         self._keys = (f"{prefix}tail", f"{prefix}readings", f"{prefix}inbox:{journal.owner}")
@@ -159,6 +162,8 @@ class Inbox:
         elif at == 2 and b"m" in fields:
             if (order := read_order(fields[b"m"])) is not None:
                 self._obey(order)
+        elif at == 2 and b"x" in fields:
+            self._sessions.receive(fields)
         elif at == 2:
             call = fields[b"c"].decode()
             if b"w" in fields:

@@ -24,6 +24,7 @@ from afoot.cluster.operations import DrainOrder, Operations
 from afoot.cluster.outbox import Outbox, send_readings
 from afoot.cluster.runs import WorkerInfo, read_worker
 from afoot.cluster.sealing_keys import SharedKeys
+from afoot.cluster.session_messages import SessionMessages
 from afoot.cluster.slots import ClusterSlots
 from afoot.cluster.takeover import LOOK_S, TakeOver
 from afoot.config.tables import ClusterSettings
@@ -135,6 +136,7 @@ class ClusterService:
     _functions: WorkerFunctions
     _taking: TakeOver
     _slots: ClusterSlots
+    sessions: SessionMessages
 
     def __init__(self, member: ClusterMember, engine: Engine, lease: Lease) -> None:
         self._member = member
@@ -160,7 +162,8 @@ class ClusterService:
         )
         self._taking = TakeOver(engine, journal, self._functions)
         slots = self._slots = ClusterSlots(journal, engine.recorder)
-        inbox = self._inbox = Inbox(engine, journal, self._functions, slots, self._obey)
+        self.sessions = SessionMessages(journal)
+        inbox = self._inbox = Inbox(engine, journal, self._functions, slots, self.sessions, self._obey)
         inbox.on_return = self._taking.look_for_own  # calls whose ends were lost are ours, and unknown here
         loop = asyncio.get_running_loop()
         self._lease.on_declared_dead = lambda: loop.call_soon_threadsafe(self._end_all)
@@ -173,6 +176,7 @@ class ClusterService:
         self._run(inbox.run)
         self._run(outbox.run)
         self._run(slots.run)
+        self._run(self.sessions.run)
         self._run(self._watch_workers)
         self._run(self._follow_keys)
         self._run(lambda: send_readings(engine, journal, lambda: self._lease.has_others))

@@ -301,6 +301,29 @@ class KeyRotation(Struct, frozen=True):
     keys: int  # that open now
 
 
+class SharedSessions(Protocol):
+    """The sessions of the handshake era, as gateways of a cluster tell each other of them (D1).
+
+    A session is named by a digest of its id.
+    """
+
+    def listen(self, take: Callable[[str, bytes], object]) -> None:
+        """Give messages that clients sent to other gateways to this function; an empty one ends a session."""
+        ...
+
+    def pass_on(self, session: str, message: bytes) -> None:
+        """Pass on what a client said, and this gateway did not expect."""
+        ...
+
+    def end(self, session: str, keep_s: float) -> Awaitable[None]:
+        """Tell all gateways, for so long, that a session is over; raises StoreError."""
+        ...
+
+    def has_ended(self, session: str) -> Awaitable[bool]:
+        """Whether a session was ended at any gateway; raises StoreError."""
+        ...
+
+
 class Cluster(Protocol):
     """The cluster, as the surfaces of one of its gateways see it."""
 
@@ -316,6 +339,11 @@ class Cluster(Protocol):
 
     def members(self) -> Sequence[ClusterMemberInfo]:
         """The gateways and workers, as they were heard of last."""
+        ...
+
+    @property
+    def sessions(self) -> SharedSessions:
+        """What clients of the handshake era say to other gateways."""
         ...
 
     @property

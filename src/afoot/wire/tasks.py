@@ -37,6 +37,7 @@ from afoot.wire.results import (
     failure_text,
 )
 
+BEGUN = "afoot/task"
 METHODS_2026 = ("tasks/get", "tasks/update", "tasks/cancel")
 METHODS_2025 = ("tasks/get", "tasks/result", "tasks/list", "tasks/cancel")
 RELATED_TASK = "io.modelcontextprotocol/related-task"
@@ -55,6 +56,16 @@ class TaskMethodParams(Struct):
     task: str = field(name="taskId")
     answers: dict[str, Raw] | None = field(name="inputResponses", default=None)
     meta: mcp_2026.RequestMeta2026 = field(name="_meta", default_factory=mcp_2026.RequestMeta2026)
+
+
+class TaskBegun(Struct):
+    """A task of a session that began at another gateway."""
+
+    task: str
+    token: Id | None = None
+
+
+_begun_decoder = json.Decoder(TaskBegun)
 
 
 class TaskSnapshot(Struct, frozen=True):
@@ -277,6 +288,17 @@ def created_2025(request: Id, of: TaskSnapshot) -> bytes:
     """The response to a `tools/call` that asked for a task (2025-11-25); questions are left to tasks/get."""
     also = {"dev.afoot/call": of.call.id, **progress_meta(of)}
     return encode(Response(request, {"task": task_fields(of, Capabilities(), modern=False), "_meta": also}))
+
+
+def begun_notification(task: str, token: Id | None) -> bytes:
+    """The message by which gateways of a cluster tell each other of the task of a session."""
+    return encode(Notification(BEGUN, {"task": task, "token": token}))
+
+
+def read_begun(message: Envelope) -> tuple[str, Id | None]:
+    """The task, and the token of the request that opened it; raises Fault."""
+    params = read_params(message, _begun_decoder)
+    return params.task, params.token
 
 
 def get_result_2025(request: Id, of: TaskSnapshot, can: Capabilities) -> bytes:

@@ -99,12 +99,12 @@ class CallQuestions:
         """Whether a form that this request asked for is open at the client."""
         return any(one.asker is asker and one.question.kind in FORM_KINDS for one in self._asked.values())
 
-    def take_answer(self, message: Envelope) -> None:
-        """Take an answer; one that does not fit is asked for again."""
+    def take_answer(self, message: Envelope) -> bool:
+        """Take an answer; one that does not fit is asked for again. False if nothing was asked."""
         known = self._asked.pop(message.id, None) if isinstance(message.id, int | str) else None
         if known is None:
             self._gateway.count("answers to nothing")
-            return
+            return False
         asker, asked = known.asker, known.question
         engine = self._gateway.engine
         if engine.wire_log is not None:
@@ -118,6 +118,7 @@ class CallQuestions:
             self._put_again(asker, asked, known.tries + 1)
         except AfootError:
             self._gateway.count("answers too late")
+        return True
 
     def withdraw(self, question_id: str, reason: str) -> list[bytes]:
         """Take a question back, whichever request has asked it."""
@@ -175,7 +176,12 @@ class LookupQuestions:
 
     def __init__(self) -> None:
         self._open: dict[Id, asyncio.Future[Envelope]] = {}
+        self._prefix = "afoot-lookup"
         self._number = 0
+
+    def use_new_ids(self) -> None:
+        """Use ids that no other gateway has: one has asked this client before."""
+        self._prefix = f"afoot-lookup-{token_hex(4)}"
 
     async def ask(self, stream: ResponseStream, method: str, body: object) -> JsonObject:
         """Ask, and wait for the answer; raises Fault if there is none. Giving up withdraws the question."""
@@ -204,7 +210,7 @@ class LookupQuestions:
 
     def _begin(self) -> tuple[str, asyncio.Future[Envelope]]:
         self._number += 1
-        number = f"afoot-lookup-{self._number}"
+        number = f"{self._prefix}-{self._number}"
         reply = self._open[number] = asyncio.get_running_loop().create_future()
         return number, reply
 

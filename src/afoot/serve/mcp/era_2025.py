@@ -156,6 +156,7 @@ class Era2025:
         self.listener = ChangeListener(Wakeup())
         self._tasks = SessionTasks(gateway, self, self._call_questions, self.listener.wakeup)
         self.task_watch = self._tasks.watch
+        self.tell_others: Callable[[bytes], object] | None = None  # other gateways, in a cluster
 
     async def request(self, message: Envelope, stream: ResponseStream) -> None:
         """Serve one request; raises Fault."""
@@ -180,26 +181,46 @@ class Era2025:
                 await self._gateway.wait_until_servers_ready()
             await stream.finish((), self._answer_at_once(request_id, message, stream.origin))
 
-    def take_notification(self, message: Envelope) -> None:
-        """Take a cancel or a change of roots, and drop other notifications; raises Fault."""
+    def take_notification(self, message: Envelope) -> bool:
+        """Take a cancel or a change of roots, and drop other notifications; raises Fault.
+
+        False for the cancel of a request that is not known here.
+        """
         if message.method == "notifications/initialized":
             self._join()
         elif message.method == "notifications/roots/list_changed":
             self._tell_roots_changed()
         if message.method != "notifications/cancelled":
-            return
+            return True
         cancelled = mcp_2025.read_cancelled(message)
         request_id = cancelled.requestId
         if request_id is None or self._pending.cancel(request_id, cancelled.reason):
-            return
+            return True
         live = self._detached.pop(request_id, None)
         if live is not None:
             self._gateway.engine.cancel(live, "caller", cancelled.reason or CANCELLED)
+        return live is not None
 
-    def take_response(self, message: Envelope) -> None:
-        """Take the answer to a question of ours; one that does not fit is asked for again."""
-        if not self._lookup_questions.take_answer(message):
-            self._call_questions.take_answer(message)
+    def take_response(self, message: Envelope) -> bool:
+        """Take the answer to a question of ours; one that does not fit is asked for again.
+
+        False for an answer to a question that was not asked here.
+        """
+        return self._lookup_questions.take_answer(message) or self._call_questions.take_answer(message)
+
+    def follow_task(self, task: str, token: Id | None = None) -> bool:
+        """Tell of a task that began at another gateway; False if it is not known here."""
+        live = self._gateway.engine[task] if task in self._gateway.engine else None
+        if live is not None and live.call.opened.caller == self.caller:
+            self._tasks.follow(live, token)
+        return live is not None
+
+    def follow_tasks_of_others(self) -> None:
+        """Tell of the tasks of this session that live at other gateways: this one has its stream now."""
+        if self.caller.startswith("session:"):  # any other caller may have several sessions
+            for live in self._gateway.engine.calls():
+                if live.mirror is not None and live.call.is_task:
+                    self.follow_task(live.call.id)
 
     def close(self, reason: str) -> None:
         """End everything: the connection is over."""
@@ -216,6 +237,7 @@ class Era2025:
         self.client_version = ticket.client_version
         self.capabilities = ticket.capabilities
         self._call_questions.use_new_ids()
+        self._lookup_questions.use_new_ids()
         self._join()
         self._gateway.resource_catalog.listen(self.listener)
 

@@ -5,16 +5,20 @@ again; `EndedSessions` remembers those that were ended (D2). `resume_stream` goe
 request that broke (H2).
 """
 
+import asyncio
 import logging
 import os
 import secrets
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from afoot.core.facts import Asked
 from afoot.core.names import lookup_method
+from afoot.engine.engine import RETRY_HISTORY_S
 from afoot.engine.live_call import LiveCall
 from afoot.errors import AfootError, StoreError, UnknownName
 from afoot.serve.access.guard import LOCAL_CALLER, is_bridge
@@ -23,9 +27,9 @@ from afoot.serve.mcp.asgi import HttpResponse, Receive, read_json
 from afoot.serve.mcp.call_request import CallRequest
 from afoot.serve.mcp.era_2025 import Era2025, ResumableStream
 from afoot.serve.mcp.era_2026 import relay_changes
-from afoot.serve.mcp.streams import ResponseStream
-from afoot.wire import jsonrpc, mcp_2025
-from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault
+from afoot.serve.mcp.streams import ResponseStream, encode_envelope
+from afoot.wire import jsonrpc, mcp_2025, tasks
+from afoot.wire.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, Fault, Id
 from afoot.wire.results import ErrorMeta, ToolCall
 from afoot.wire.sealed_state import (
     ResumePosition,
@@ -43,6 +47,7 @@ MAX_SESSIONS = 10_000  # at once
 MAX_SESSIONS_PER_CALLER = 1000  # of these, where no quota says less
 MAX_ENDED_BYTES = 2 * 1024 * 1024  # of one day's file: 60,000 sessions
 MAX_ENDED_IN_MEMORY = 60_000
+TASK_RETRY_S, TASK_TRIES = 0.1, 50  # to find a task that began at another gateway
 SESSION_HEADER = "mcp-session-id"
 _DAY_S = 86_400
 
@@ -136,9 +141,10 @@ class EndedSessions:
 class HttpSession:
     """A session as the HTTP transport holds it. Only the caller `owner` may use it."""
 
-    __slots__ = ("busy", "era", "owner", "seen", "streaming")
+    __slots__ = ("__weakref__", "busy", "era", "key", "owner", "seen", "streaming")
 
-    def __init__(self, era: Era2025, now: float, owner: str) -> None:
+    def __init__(self, key: str, era: Era2025, now: float, owner: str) -> None:
+        self.key = key
         self.era = era
         self.owner = owner
         self.seen = now  # when a request of it last began or ended
@@ -153,6 +159,9 @@ class Sessions2025:
         self._gateway = gateway
         self._ended = ended or EndedSessions()
         self._held: dict[str, HttpSession] = {}
+        self._by_digest = WeakValueDictionary[str, HttpSession]()  # in a cluster
+        if gateway.cluster is not None:
+            gateway.cluster.sessions.listen(self._take_passed_on)
 
     def anonymous(self) -> int:
         """The number of sessions whose callers have proved nothing of who they are."""
@@ -187,10 +196,8 @@ class Sessions2025:
             held.seen = self._gateway.engine.clock.now()
             await reply.json(202, b"")
             with suppress(Fault):  # nobody waits for an answer to these
-                if message.is_response:
-                    held.era.take_response(message)
-                else:
-                    held.era.take_notification(message)
+                if not _tell(held.era, message) and held.era.tell_others is not None:
+                    held.era.tell_others(encode_envelope(message))
             return
         await self._request(held, message, reply)
 
@@ -199,7 +206,7 @@ class Sessions2025:
         key = self._key(message, caller)
         era = self._new_era(key, caller)
         # It is there before its client knows of it, and not at all if it was not welcome.
-        self._held[key] = HttpSession(era, self._gateway.engine.clock.now(), caller)
+        self._hold(key, era, caller)
         reply.add((b"mcp-session-id", key.encode()))
         try:
             await self._serve_request(era, message, reply)
@@ -272,6 +279,8 @@ class Sessions2025:
         gateway, listener = self._gateway, held.era.listener
         listener.origin = reply.origin
         reply.watch(listener.wakeup.wake)
+        if gateway.cluster is not None:
+            held.era.follow_tasks_of_others()
         try:
             await reply.keep_alive()
             await relay_changes(
@@ -314,11 +323,56 @@ class Sessions2025:
         now, issued = gateway.engine.clock.now(), ticket.issued
         if issued <= now - SESSION_MAX_AGE_S or self._ended.has(key, issued):
             return None
+        if await self._has_ended_elsewhere(key):
+            return None
+        if key in self._held:
+            return self._held[key]
         self._make_room(caller)
         era = self._new_era(key, caller)
         era.restore(ticket)
-        held = self._held[key] = HttpSession(era, now, caller)
+        return self._hold(key, era, caller)
+
+    def _hold(self, key: str, era: Era2025, caller: str) -> HttpSession:
+        held = self._held[key] = HttpSession(key, era, self._gateway.engine.clock.now(), caller)
+        if self._gateway.cluster is not None:
+            digest = _digest(key)
+            self._by_digest[digest] = held
+            era.tell_others = partial(self._gateway.cluster.sessions.pass_on, digest)
         return held
+
+    async def _has_ended_elsewhere(self, key: str) -> bool:
+        """Whether this session was ended at another gateway; raises Fault where that cannot be known."""
+        if self._gateway.cluster is None:
+            return False
+        try:
+            return await self._gateway.cluster.sessions.has_ended(_digest(key))
+        except StoreError as error:
+            told = ErrorMeta("unavailable", "sessions_unreadable", True, RETRY_HISTORY_S)
+            text = f"it cannot be known now whether this session was ended: {error}"
+            raise Fault(INTERNAL_ERROR, text, data={"dev.afoot/error": told}, status=503) from None
+
+    def _take_passed_on(self, session: str, message: bytes) -> None:
+        """Take what a client of ours said to another gateway; an empty message ends the session."""
+        held = self._by_digest.get(session)
+        if held is None or self._held.get(held.key) is not held:
+            return
+        if not message:
+            del self._held[held.key]
+            held.era.close("the session was ended")
+            self._forget_caller(held)
+            return
+        with suppress(Fault):
+            told = jsonrpc.read(message)
+            if told.method == tasks.BEGUN:
+                self._follow_task(held, *tasks.read_begun(told))
+            else:
+                _tell(held.era, told)
+
+    def _follow_task(self, held: HttpSession, task: str, token: Id | None, tries: int = 0) -> None:
+        """Tell of a task that began at another gateway, once its facts are here."""
+        if not held.era.follow_task(task, token) and tries < TASK_TRIES:
+            loop = asyncio.get_running_loop()
+            loop.call_later(TASK_RETRY_S, self._follow_task, held, task, token, tries + 1)
 
     def _new_era(self, key: str, caller: str) -> Era2025:
         # Behind a bridge is a process: it is the caller, and its end is the end of its calls.
@@ -333,7 +387,14 @@ class Sessions2025:
         self._held.pop(key, None)  # two requests may end it at once
         ticket = None if opening is None else unseal_session_ticket(key, opening)
         if ticket is not None:
-            self._ended.add(key, ticket.issued, self._gateway.engine.clock.now())
+            now = self._gateway.engine.clock.now()
+            self._ended.add(key, ticket.issued, now)
+            if self._gateway.cluster is not None:
+                try:
+                    keep_s = ticket.issued + SESSION_MAX_AGE_S - now
+                    await self._gateway.cluster.sessions.end(_digest(key), keep_s)
+                except StoreError as error:
+                    log.warning("a session that was ended may live on at other gateways: %s", error)
         held.era.close("the session was ended")
         await reply.json(200, b"")
         self._forget_caller(held)
@@ -379,6 +440,11 @@ class Sessions2025:
         """Forget the caller that is nothing but its session. A bridge is there until its own stream ends."""
         if held.owner == LOCAL_CALLER:
             self._gateway.callers.left(held.era.caller, self._gateway.servers)
+
+
+def _tell(era: Era2025, message: Envelope) -> bool:
+    """Give a session an answer or a notification; False if it is not for this gateway. Raises Fault."""
+    return era.take_response(message) if message.is_response else era.take_notification(message)
 
 
 async def resume_stream(gateway: GatewayState, era: Era2025, event_id: str, reply: HttpResponse) -> None:

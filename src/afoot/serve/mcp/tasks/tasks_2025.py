@@ -3,7 +3,7 @@
 In this version the caller asks for a task, may list its tasks, and waits for a result by a request.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from math import inf, isfinite, nextafter
@@ -40,6 +40,7 @@ class TaskClient(Era, Protocol):
     caller: str
     capabilities: Capabilities
     level: str | None
+    tell_others: Callable[[bytes], object] | None  # other gateways that may have a stream of this client
 
 
 class SessionTasks:
@@ -65,9 +66,16 @@ class SessionTasks:
         request.detach()  # the request is over, and its call runs on
         await self._gateway.wait_until_recorded()
         await request.stream.finish((), tasks.created_2025(tool_call.id, task_status(self._gateway, live)))
+        token = tool_call.token if isinstance(tool_call.token, int | str) else None
+        self.follow(live, token)
+        if self._client.tell_others is not None:
+            self._client.tell_others(tasks.begun_notification(live.call.id, token))
+
+    def follow(self, live: LiveCall, token: Id | None) -> None:
+        """Tell of a task from now on; `token`: that of the request which opened it."""
         self.watch.drop_finished()
-        if isinstance(tool_call.token, int | str):
-            self._tokens[live.call.id] = tool_call.token, 0
+        if token is not None:
+            self._tokens[live.call.id] = token, 0
         self.watch.follow(live)
 
     def tokens(self) -> set[Id]:
