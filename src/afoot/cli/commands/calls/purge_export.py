@@ -1,9 +1,8 @@
-"""`afoot calls`, `log`, `cancel`, `purge` and `export`: commands on the history of calls.
+"""`afoot purge` deletes calls of the history, and `afoot export` prints it as lines of JSON.
 
-`purge` and `export` also work on a history file that no gateway uses.
+Both also work on a history file that no gateway uses.
 """
 
-import json
 import os
 import sys
 import time
@@ -15,7 +14,6 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
 
 from afoot.cli.client import (
@@ -25,37 +23,20 @@ from afoot.cli.client import (
     REFUSED,
     USAGE,
     CliError,
-    GatewayClient,
     connect,
     path_segment,
-    read_events,
 )
 from afoot.cli.options import AtOption, JsonOption
-from afoot.cli.terminal import text as terminal
-from afoot.cli.terminal.call_log import StoredReading, log_lines
-from afoot.cli.terminal.listing import calls_table, output_width, to_json_line
-from afoot.core.facts import Entry
+from afoot.cli.terminal.listing import to_json_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from afoot.core.ports import Journal
 
+
 StoreOption = Annotated[Path | None, Parameter(help="a history file that no gateway uses")]
-SHOWN_CHILDREN = 10  # child calls that `afoot log` lists
 PURGE_S = 600.0  # a purge of a long history takes time
-
-
-@dataclass(frozen=True)
-class CallFilter:
-    """The filters of `afoot calls`."""
-
-    tool: Annotated[str, Parameter(help="only calls of this tool")] = ""
-    server: Annotated[str, Parameter(help="only calls on this server")] = ""
-    state: Annotated[str, Parameter(help="live, waiting, queued, running, cancelling or finished")] = ""
-    outcome: Annotated[str, Parameter(help="ok, failed, cancelled, timed_out, …")] = ""
-    before: Annotated[float | None, Parameter(help="only calls opened before this time (seconds)")] = None
-    limit: Annotated[int, Parameter(help="the largest number of calls to list")] = 20
 
 
 @dataclass(frozen=True)
@@ -69,76 +50,6 @@ class PurgeSelection:
     keep: Annotated[int | None, Parameter(help="delete all calls except this many of the newest")] = None
     call: Annotated[str, Parameter(help="delete this call")] = ""
     everything: Annotated[bool, Parameter(name="--all", help="delete all calls")] = False
-
-
-def calls(
-    text: str = "",
-    /,
-    *,
-    which: Annotated[CallFilter, Parameter(name="*")] = CallFilter(),  # noqa: B008
-    at: AtOption = "",
-    json: JsonOption = False,
-) -> int:
-    """List calls, newest first.
-
-    Args:
-        text: only calls with this text in their id, tool, message or arguments
-    """
-    page = connect(at).get(
-        "/api/calls", q=text, tool=which.tool, server=which.server, state=which.state,
-        outcome=which.outcome, before=which.before, limit=which.limit,
-    )  # fmt: skip
-    if json:
-        for call in page["calls"]:
-            print(to_json_line(call))
-        return 0
-    for line in calls_table(page["calls"], output_width()):
-        print(line)
-    if page["next"] is not None:
-        print(f"… older ones: --before {page['next']!r}", file=sys.stderr)
-    return 0
-
-
-def log(call: str, /, *, at: AtOption = "", json: JsonOption = False) -> int:
-    """Print the state or outcome of a call, and its events with the seconds since it was opened.
-
-    Args:
-        call: the call's id, or its last characters
-    """
-    client = connect(at)
-    if json:
-        for one, _ in _read_history(client, call):
-            print(to_json_line(one))
-        return 0
-    items = [item for _, item in _read_history(client, call)]
-    found = client.get(f"/api/calls/{path_segment(call)}")
-    made = (
-        client.get("/api/calls", parent=found["id"], limit=SHOWN_CHILDREN)["calls"]
-        if found.get("children")
-        else []
-    )
-    is_summary = True  # up to the empty line; an error is told there alone, so it is told whole
-    for line in log_lines(items, found, made):
-        is_summary = is_summary and bool(line)
-        print(line if is_summary else terminal.truncate(line, output_width()))
-    return 0
-
-
-def cancel(call: str, /, *, reason: str = "", at: AtOption = "", json: JsonOption = False) -> int:
-    """Ask a call to stop.
-
-    Args:
-        call: the call's id, or its last characters
-        reason: the reason, for the tool and its caller
-    """
-    body = {"reason": reason} if reason else {}
-    reply = connect(at).post(f"/api/calls/{path_segment(call)}/cancel", body)
-    print(
-        to_json_line(reply)
-        if json
-        else f"{terminal.clean(reply['tool'])} {terminal.short_id(reply['id'])}: {reply['state']}"
-    )
-    return 0
 
 
 def purge(
@@ -187,18 +98,6 @@ def export(
         _write_out(piece)
     _write_out(b"")
     return 0
-
-
-def _read_history(client: GatewayClient, call: str) -> Iterator[tuple[dict[str, Any], Entry | StoredReading]]:
-    """The events of a call so far, each as JSON and decoded."""
-    for event in read_events(client.open_stream("GET", f"/api/calls/{path_segment(call)}/events?follow=no")):
-        if event.event == "fact":
-            yield {"event": "fact", **json.loads(event.data)}, msgspec.json.decode(event.data, type=Entry)
-        elif event.event == "reading":
-            yield (
-                {"event": "reading", **json.loads(event.data)},
-                msgspec.json.decode(event.data, type=StoredReading),
-            )
 
 
 def _read_pieces(response: HTTPResponse) -> Iterator[bytes]:
