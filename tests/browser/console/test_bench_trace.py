@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from bench.console import opening
+from bench.console import gone, heap, opening
 from bench.trace import FRAME, MARK, TASK, Trace, p95
 from tests.browser.chromium import Chromium
 from tests.browser.console.console_client import attended
+from tests.browser.page import Page
+
+ROUNDS, CALLS = 6, 30
 
 
 def event(name: str, at_ms: float, **more: Any) -> dict[str, Any]:
@@ -38,3 +41,30 @@ def test_the_history_is_measured_in_a_real_browser(tmp_path: Path, plain_browser
     with attended(tmp_path, plain_browser) as console:
         paint, rows, lanes = opening(console, 120)
     assert 0 < paint.figure <= rows.figure and lanes.figure > 0
+
+
+def test_memory_is_flat_while_calls_come_and_go(tmp_path: Path, plain_browser: Chromium) -> None:
+    """V1: a call that is forgotten leaves nothing; `scripts/bench console --minutes 10` watches longer."""
+    plain_browser.clear()
+    with attended(tmp_path, plain_browser) as console:
+        page = console.open("/live")
+        found = []
+        for _ in range(ROUNDS):
+            made = [console.api.start("export_pages", n=3, step_s=0.01) for _ in range(CALLS)]
+            for one in made:
+                console.api.ended(one)
+            last = f"store.get({made[-1]!r})?.call.peek().outcome"
+            page.until(f"import('/console/lib/store.js').then(({{ store }}) => {last})")
+            found.append(counted(gone(page)))
+    # The first round loads and compiles, and a heap may be larger for once.
+    for name in ("nodes", "listeners", "heap"):
+        early, late = (min(one[name] for one in part) for part in (found[1:3], found[-3:]))
+        assert late <= 1.05 * early, (name, found)
+
+
+def counted(page: Page) -> dict[str, float]:
+    """What the page holds after its garbage was collected."""
+    used = heap(page)
+    page.call("Performance.enable")
+    metrics = {one["name"]: one["value"] for one in page.call("Performance.getMetrics")["metrics"]}
+    return {"heap": used, "nodes": metrics["Nodes"], "listeners": metrics["JSEventListeners"]}

@@ -16,6 +16,9 @@ TABS = 10
 # A view without calls. The live view also fetches those that have just ended, so a tab may know the end of
 # a call before the stream has told it, and then does not count its facts.
 VIEW = "/tools"
+# Whether a tab has the present state. Before, it is said to be connected, too, and never hears of a call that
+# ends meanwhile.
+READY = "import('/console/lib/store.js').then(({ store }) => store.about.peek().ready)"
 LEADS = "import('/console/lib/event_feed.js').then((feed) => feed.isLeading.peek())"
 # Every frame that the leader shares, in whichever tab this runs.
 LISTEN = """
@@ -52,7 +55,7 @@ def tabs(console: Console, count: int) -> list[Page]:
     pages = [console.open(VIEW)]
     for _ in range(count - 1):
         pages.append(console.browser.open(f"{console.api.url}{VIEW}"))
-        pages[-1].until(CONNECTED)
+        pages[-1].until(f"{CONNECTED} && {READY}")
     return pages
 
 
@@ -162,7 +165,7 @@ def test_a_history_that_is_gone_gives_every_tab_a_new_beginning(console: Console
 def test_a_stream_that_dies_without_a_word_is_noticed(console: Console) -> None:
     """V1: a gateway that hangs is offline, and when it goes on so does the page."""
     page = console.open()
-    page.until("import('/console/lib/store.js').then(({ store }) => store.about.peek().ready)")
+    page.until(READY)
     os.kill(console.gateway.process.pid, signal.SIGSTOP)
     try:
         page.until(OFFLINE)

@@ -101,6 +101,7 @@ def test_history_is_searched_filtered_and_sorted_and_the_address_says_how(consol
     page.until(f"{ROWS}.length === 100 && location.search === ''")
     chips = page.evaluate("[...document.querySelectorAll('.toolbar .chip b')].map((one) => one.innerText)")
     assert chips[:2] == ["1", "0"]
+    page.until("!!document.querySelector('select[aria-label=Tool] option[value=speak_oddly]')")
     page.evaluate(
         "(() => { const list = document.querySelector('select[aria-label=Tool]'); list.value = 'speak_oddly';"
         " list.dispatchEvent(new Event('change', { bubbles: true })); })()"

@@ -8,6 +8,7 @@ import {
   approvalInWords,
   childrenInWords,
   formatInstant,
+  limitsInShort,
   limitsInWords,
   stateInWords,
 } from "../../../../src/afoot/web/lib/call/facts_in_words.js";
@@ -24,7 +25,9 @@ const LIMITS = {
   patient: false,
 };
 
-test("V1: limits are sentences", () => {
+test("V1: limits are sentences, and a few words beside a list", () => {
+  assert.equal(limitsInShort(LIMITS), "0:30 of silence, 5:00 in all");
+  assert.equal(limitsInShort({ ...LIMITS, idle_s: null }), "5:00 in all");
   assert.equal(
     limitsInWords(LIMITS),
     "Ends after 0:30 of silence or 5:00 on the clock. You have 10:00 to answer. It may queue for 1:00, and has 5.0 s to stop when cancelled.",
