@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -24,16 +24,19 @@ from docs.pictures import look, taken
 from docs.sample_history import write_history
 from tests.browser.chromium import Chromium, running, until
 from tests.browser.page import Page
+from tests.cluster.redis_server import redis_server
 
 HERE = Path(__file__).parent
 SCREENS, FRONT = HERE / "screens", HERE / "console.png"
-EMPTY, MANY = "empty", "many"  # without a call, and with many at once
+EMPTY, MANY, MOST = "empty", "many", "most"  # without a call, with 200 at once, with 10,000
+CLUSTER = "cluster"  # of several gateways and workers
 VIEWS = (
-    EMPTY, "live", "call", "history", "inbox", "tools", "tool", "servers", "tabs", "resources", "prompts",
-    MANY,
+    EMPTY, CLUSTER, "live", "call", "history", "inbox", "tools", "tool", "servers", "tabs", "resources",
+    "prompts", MANY, MOST,
 )  # fmt: skip
 SHOWN = ("light", "dark", "phone", "wide")
 MANY_CALLS = 200
+WIDTH = 100  # calls below each call of a tree of three levels: 10,101 in all
 LIMIT_S = 60.0
 CONFIG = """
 unanswerable = "wait"
@@ -57,6 +60,8 @@ concurrent = 400
 # Resources and a prompt beside the demo's tools.
 OFFERS = '''"""Notes of a shop."""
 
+import asyncio
+
 import afoot
 
 
@@ -70,6 +75,17 @@ def note(number: int) -> str:
 def config() -> dict:
     """How the shop is configured: its currency, its taxes, and when it is open."""
     return {"currency": "EUR", "tax": 0.19, "open": ["Mon", "Tue", "Wed", "Thu", "Fri"]}
+
+
+@afoot.tool(ceiling=3600, idle=3600)
+async def survey(width: int, depth: int, ctx: afoot.Context) -> str:
+    """Survey shops and their shelves: a tree of calls, so many below each and so deep."""
+    if depth < 1:
+        ctx.report(1, 2, "a shelf")
+        await asyncio.sleep(3600)
+    below = {"width": width, "depth": depth - 1}
+    await asyncio.gather(*(ctx.call("survey", below) for _ in range(width)))
+    return "all of it"
 
 
 @afoot.prompt
@@ -123,6 +139,11 @@ def main(wanted: list[str]) -> None:
         if EMPTY in wanted:
             with temporary_folder() as folder, serving(folder, "") as gateway:
                 show(console_of(gateway, eyes), desk, EMPTY, "/live")
+        if CLUSTER in wanted:
+            with temporary_folder() as folder, clustered(folder) as gateway:
+                show(console_of(gateway, eyes), desk, CLUSTER, "/cluster")
+        if not {*wanted} - {EMPTY, CLUSTER}:
+            return
         with temporary_folder() as folder:
             asyncio.run(write_history(folder / "home" / "calls.db", time.time()))
             with serving(folder, browser.endpoint) as gateway:
@@ -131,7 +152,9 @@ def main(wanted: list[str]) -> None:
                 for view in wanted:
                     if view == MANY:
                         crowd(gateway)
-                    if view != EMPTY:
+                    if view == MOST:
+                        gateway.start("survey", width=WIDTH, depth=2)
+                    if view not in (EMPTY, CLUSTER):
                         show(console, desk, view, addresses[view])
 
 
@@ -186,6 +209,8 @@ READY = {
     "resources": SAYS % "/note:[^]*How the shop/",
     "prompts": SAYS % "/greet[^]*tone/",
     MANY: "document.querySelectorAll('.live-row').length > 12",
+    MOST: SAYS % "/All 10,\\d\\d\\d/",
+    CLUSTER: SAYS % "/Gateways\\s*2[^]*127[^]*127[^]*Workers\\s*2/",
 }
 
 
@@ -217,6 +242,7 @@ def present(gateway: Gateway) -> dict[str, str]:
         "resources": "/resources?open=config%3A%2F%2Fshop",
         "prompts": "/prompts?open=greet",
         MANY: "/live",
+        MOST: "/live?group=none",
     }
 
 
@@ -229,10 +255,57 @@ def crowd(gateway: Gateway) -> None:
 
 
 @contextmanager
-def serving(folder: Path, cdp: str) -> Iterator[Gateway]:
-    """A gateway with the demo's tools, a browser and two servers, one of which does not exist."""
+def clustered(folder: Path) -> Iterator[Gateway]:
+    """A gateway of a cluster of two, with two workers and some calls; it has no history of before."""
+    with redis_server(folder / "redis") as redis, ExitStack() as stack:
+        cluster = f'[cluster]\nredis = "{redis.url}"\n'
+        for name in ("one", "other"):
+            (folder / name / "home").mkdir(parents=True, mode=0o700)
+        for number in range(2):
+            stack.enter_context(working(folder / f"worker{number}", cluster))
+        stack.enter_context(serving(folder / "other", "", cluster))
+        gateway = stack.enter_context(serving(folder / "one", "", cluster))
+        gateway.start("export_pages", pages=240)
+        gateway.start("nightly_report", shops=2, every_s=1.2)
+        yield gateway
+
+
+@contextmanager
+def working(folder: Path, cluster: str) -> Iterator[None]:
+    """A worker of a cluster with the demo's tools."""
+    folder.mkdir()
+    (folder / "worker.toml").write_text(cluster)
+    words = [
+        "worker",
+        "afoot.cli.demo_tools",
+        "--config",
+        str(folder / "worker.toml"),
+        "--slots",
+        "8",
+        "--json",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "afoot", *words],
+        env={**os.environ, "AFOOT_HOME": f"{folder}/home"}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()  # it takes calls
+        yield
+    finally:
+        process.terminate()
+        process.wait(LIMIT_S)
+        process.stdout.close()
+
+
+@contextmanager
+def serving(folder: Path, cdp: str, more: str = "") -> Iterator[Gateway]:
+    """A gateway with the demo's tools, a browser and two servers, one of which does not exist.
+
+    `more`: tables of its settings.
+    """
     config = folder / "afoot.toml"
-    config.write_text(CONFIG.format(cdp=cdp, root=HERE.parent, folder=folder))
+    config.write_text(CONFIG.format(cdp=cdp, root=HERE.parent, folder=folder) + more)
     (folder / "shop.py").write_text(OFFERS)
     # The view shows a server's command, so it must not contain a path of this machine.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -77,7 +77,7 @@ function hostLines() {
       h(
         "p",
         stateIcon(state === "absent" ? "queued" : "done", null),
-        h("b.mid", title),
+        h("b.tool-name", title),
         h("span.faint", HOST_WORDS[state] ?? "found"),
       ),
       h("div.copy-line", h("code", command), copyButton(command, { class: "small" })),
@@ -118,7 +118,7 @@ function toolLines() {
   const line = (/** @type {ToolView} */ { name, title, description }) =>
     h(
       "li",
-      h("b.mid", safeText(name, 100)),
+      h("b.tool-name", safeText(name, 100)),
       h("span.dim.cut.grow", safeText((title || description || "").split("\n")[0], 200)),
       h(
         "a.button.small",

@@ -94,7 +94,7 @@ function memberPlace({ id, role, left_s: left, host, pid, version, url, calls, s
     id === here && "you are here",
     isNear && host,
     pid && `process ${pid}`,
-    version,
+    version && `afoot ${version}`,
     left > 0 && `lease ${formatSpan(left)}`,
     lag >= LAG && `${formatCount(lag)} facts behind`,
   ];

@@ -172,7 +172,7 @@ function railRow(item, { selected }) {
     onclick,
   };
   const left = () => (closed() ? "" : formatLeft(expires - tick()));
-  const names = h("span.names", h("b.mid.cut", safeText(tool, 100)), h("span.faint.cut", safeText(server, 60)));
+  const names = h("span.names", h("b.tool-name.cut", safeText(tool, 100)), h("span.faint.cut", safeText(server, 60)));
   const link = h(
     "a",
     about,
@@ -281,7 +281,7 @@ function questionLine(item, list) {
     "div.question-line",
     { shown: () => !isHere() },
     h("span.faint", () => placeOf(item, list)),
-    h("a.mid", { href: `/inbox?question=${encodeURIComponent(id)}`, onclick }, safeText(tool, 100)),
+    h("a.tool-name", { href: `/inbox?question=${encodeURIComponent(id)}`, onclick }, safeText(tool, 100)),
     destructive && h("span.tag.bad", "destructive"),
     h("span.dim.cut.grow", () => closed() || questionSummary(question)),
     h("span.t-you.time-left", { shown: () => !closed() }, frozenRing(), () => formatLeft(expires - tick())),

@@ -2,7 +2,7 @@
 // its arguments. The page of the call has everything.
 
 import { each, h } from "../../lib/dom.js";
-import { approvalInWords, limitsInWords, stateInWords } from "../../lib/call/facts_in_words.js";
+import { approvalInWords, limitsInShort, stateInWords } from "../../lib/call/facts_in_words.js";
 import {
   formatEstimate,
   formatPercent,
@@ -85,7 +85,7 @@ function paneOf(id) {
               h("dt", "Approval"),
               h("dd", () => safeText(approvalInWords(newest()), 300)),
             ),
-            h("div", h("dt", "Limits"), h("dd", limitsInWords(first.limits ?? {}))),
+            h("div", h("dt", "Limits"), h("dd", limitsInShort(first.limits ?? {}))),
           ),
         ),
       ),

@@ -3,7 +3,15 @@
 
 import { each, h } from "../../lib/dom.js";
 import { readClocks } from "../../lib/clock_reading.js";
-import { formatLeft, formatNumber, formatPercent, formatSpan, progressFraction, safeText } from "../../lib/format.js";
+import {
+  formatLeft,
+  formatNumber,
+  formatPercent,
+  formatSpan,
+  plural,
+  progressFraction,
+  safeText,
+} from "../../lib/format.js";
 import { callPath } from "../../lib/router.js";
 import { computed, distinct } from "../../lib/signal.js";
 import { STATE_WORDS, stateOf } from "../../lib/state.js";
@@ -56,9 +64,7 @@ export function callRow(row, isSeen, actions) {
       row().isRemote
         ? h("b.name.cut", name)
         : h("a.name.cut", { href: callPath(id), tabindex: -1, onclick: (event) => actions.select(event, id) }, name),
-      h("span.server.cut", { shown: () => !row().guides.length }, () =>
-        row().within ? `in ${safeText(row().within, 100)}` : safeText(shown.call().server, 100),
-      ),
+      h("span.server.cut", { shown: () => !row().guides.length || isFolded(row()) }, () => placeWords(shown)),
     ),
     cell(
       "progress",
@@ -104,6 +110,17 @@ function shownCall(row, isSeen) {
   const clocks = computed(() => readClocks(call(), at()));
   const state = distinct(() => stateOf(call(), clocks()));
   return { row, call, at, clocks, state, name: safeText(row().entry.call.peek().tool, 200) };
+}
+
+/** @param {CallRow} row */
+const isFolded = ({ hasChildren, isOpen }) => hasChildren && !isOpen;
+
+/** The server of a call or the call above it, and how many calls are folded below it. @param {Shown} shown */
+function placeWords({ row, call }) {
+  const { within, guides } = row();
+  const place = within ? `in ${safeText(within, 100)}` : guides.length ? "" : safeText(call().server, 100);
+  const { total } = call().children;
+  return [place, isFolded(row()) && total && plural(total, "call")].filter(Boolean).join(" · ");
 }
 
 /** The lines of the levels above, from the top. @param {() => CallRow} row */

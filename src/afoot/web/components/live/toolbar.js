@@ -19,7 +19,8 @@ export function liveToolbar(model) {
     const mark = key && key !== "ended" && stateIcon(/** @type {any} */ (key), null);
     const props = { href: () => withQuery({ state: key, call: null }), "aria-current": () => isHere() && "true" };
     const count = () => formatCount(model().counts[key || "all"]);
-    return h("a.chip", { "data-filter": key || "all", ...props }, mark, key ? FILTERS[key] : "All", " ", h("b", count));
+    const about = { "data-filter": key || "all", "data-none": () => !model().counts[key || "all"], ...props };
+    return h("a.chip", about, mark, key ? FILTERS[key] : "All", " ", h("b", count));
   };
   const servers = () => [["", "all"], ...model().servers.map((name) => [name, safeText(name, 60)])];
   return h(

@@ -41,6 +41,13 @@ export function limitsInWords(limits) {
     .join(" ");
 }
 
+/** The two limits of a call in few words. @param {Limits} limits */
+export const limitsInShort = ({ idle_s, ceiling_s }) =>
+  joinNonEmpty(
+    idle_s != null && `${formatLeft(idle_s)} of silence`,
+    ceiling_s != null && `${formatLeft(ceiling_s)} in all`,
+  );
+
 /** A call's approval: what it needed, and who gave it. @param {CallView} call */
 export function approvalInWords({ approved, settled = [], questions = [] }) {
   if (questions.some(({ kind }) => kind === "approval")) return "asked now";
