@@ -17,16 +17,20 @@ TEXT, PING = 0x81, 0x89
 PART = 0x01  # a text that goes on in the next frame
 
 
-def linked(gateway: Gateway) -> Stranger:
-    """A WebSocket to `/link` of one who knows the extension's name, which is no secret."""
+def link_fields() -> bytes:
+    """The headers of one who wishes for a WebSocket, and knows the extension's name, which is no secret."""
     fields = (
         "connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13",
         "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==", f"sec-websocket-protocol: {SUBPROTOCOL}",
         f"origin: {shipped_manifest().origin}",
     )  # fmt: skip
-    lines = "".join(f"{line}\r\n" for line in fields).encode()
+    return "".join(f"{line}\r\n" for line in fields).encode()
+
+
+def linked(gateway: Gateway) -> Stranger:
+    """A WebSocket to `/link`."""
     stranger = Stranger(gateway)
-    stranger.send(b"GET /link HTTP/1.1\r\n", host_line(gateway), lines, b"\r\n")
+    stranger.send(b"GET /link HTTP/1.1\r\n", host_line(gateway), link_fields(), b"\r\n")
     assert stranger.socket.recv(4096).startswith(b"HTTP/1.1 101 ")
     return stranger
 

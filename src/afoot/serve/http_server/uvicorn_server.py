@@ -179,18 +179,35 @@ class HttpProtocol(HttpToolsProtocol):
             self._has_ended = False
             try:
                 self.parser.feed_data(piece)
-            except httptools.HttpParserUpgrade:
+            except httptools.HttpParserUpgrade as upgrade:
                 if self._should_upgrade():
                     self.handle_websocket_upgrade()
                     return
-                # Another protocol than this is not spoken; the request is answered as if it had not asked.
+                room = upgrade.args[0]  # the end of the head
+                self._read_without_upgrade()
             except httptools.HttpParserError:
                 self._refuse(*(self._refusal or (400, "this is no HTTP/1.1 request")))
                 return
-            self._count(len(piece))
+            self._count(min(room, len(piece)))
             data = data[room:]
         if data:
             self._drop(len(data))
+
+    def _read_without_upgrade(self) -> None:
+        """Read the head once more without the wish for another protocol: none but WebSockets is spoken.
+
+        The parser skips the body of a request with such a wish. It would take the body for the next request.
+        """
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.scope["http_version"].encode())]
+        for name, value in self.headers:
+            if name == b"connection":
+                options = [option.strip() for option in value.split(b",")]
+                value = b", ".join([option for option in options if option.lower() != b"upgrade"])
+            if name != b"upgrade":
+                lines.append(b"%b: %b" % (name, value))
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn makes it
+        self.parser.feed_data(b"\r\n".join([*lines, b"\r\n"]))
 
     def _count(self, size: int) -> None:
         """Check the bounds of the request that is not whole yet."""
@@ -259,23 +276,26 @@ class HttpProtocol(HttpToolsProtocol):
         """Start the request, if its target is a path."""
         if not self.url.startswith(b"/"):
             self._stop(400, "the target of a request must be a path, as /mcp")
+        parser = self.parser
+        version = parser.get_http_version()
+        if version != "1.1":
+            self.scope["http_version"] = version
+        self.scope["method"] = parser.get_method().decode("ascii")
+        if parser.should_upgrade():  # it becomes a WebSocket, or is read once more
+            if self.scope["method"] == "CONNECT":
+                self._stop(400, "this gateway is no proxy")
+            return
         self._next = _BODY
         self._head_bytes = self._body_bytes = self._content_bytes = self._chunks = 0
         self._window_bytes = -1
-        self._begin_request()
+        self._begin_request(version)
 
-    def _begin_request(self) -> None:
+    def _begin_request(self, version: str) -> None:
         """Start the application, as uvicorn does it, but with a response that can be sent in one step.
 
         What is left out are pipelined requests, and a limit of requests at once: neither exists here.
         """
-        parser, scope = self.parser, self.scope
-        version = parser.get_http_version()
-        scope["method"] = parser.get_method().decode("ascii")
-        if version != "1.1":
-            scope["http_version"] = version
-        if parser.should_upgrade() and self._should_upgrade():
-            return
+        scope = self.scope
         target = httptools.parse_url(self.url)
         path = target.path.decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
@@ -284,7 +304,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.cycle = ResponseCycle(
             scope, self.transport, self.flow, self.logger, self.access_logger, False,
             self.server_state.default_headers, asyncio.Event(), self.expect_100_continue,
-            version != "1.0" and parser.should_keep_alive(), self.on_response_complete,
+            version != "1.0" and self.parser.should_keep_alive(), self.on_response_complete,
         )  # fmt: skip
         application: Any = self.app
         self._start_asgi_task(self.cycle, application)
@@ -303,6 +323,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        if self.parser.should_upgrade():
+            return  # so the parser says behind the head, whether there is a body or not
         self._next = _BETWEEN
         self._has_ended = True
         cycle = self.cycle
@@ -405,6 +427,15 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
                 self.transport.abort()
                 return
         super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.close_sent:
+            self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        """Answer a head that no WebSocket may have, as of a POST: uvicorn would leave the connection open."""
+        self.handshake_complete = self.close_sent = True
+        answer = b"".join(self.conn.data_to_send())
+        self.transport.write(answer or STATUS_LINE[400] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting this connection."""
