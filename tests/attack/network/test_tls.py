@@ -3,6 +3,7 @@
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -98,3 +99,29 @@ def test_a_handshake_that_is_not_finished_ends(closed: Elsewhere, first: bytes) 
     begun = time.monotonic()
     stranger.answer()
     assert time.monotonic() - begun < 6
+
+
+@pytest.mark.parametrize(
+    "begin", [BEGIN + b"x: ", b"POST /mcp HTTP/1.1\r\ncontent-length: 4000000\r\nhost: 127.0.0.1:%d\r\n\r\n"]
+)
+def test_countless_short_records_hold_nobody_up(closed: Elsewhere, begin: bytes) -> None:
+    """S5: a letter in each, as a record without content costs no more. The gateway worked 11 s for 20 MB."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting().wrap_bio(incoming, outgoing)
+    stranger = Stranger(closed, port=closed.port)
+    for _ in range(2):  # a handshake takes no more turns
+        with suppress(ssl.SSLWantReadError):
+            client.do_handshake()
+        stranger.send(outgoing.read())
+        incoming.write(stranger.socket.recv(65_536))
+    client.write(begin.replace(b"%d", b"%d" % closed.port))
+    for _ in range(300_000):
+        client.write(b"x")
+    with Bystander(closed) as other:
+        with at_once(closed):
+            assert stranger.send(outgoing.read(MB))
+        stranger.send(outgoing.read())
+        stranger.answer()
+        time.sleep(0.2)
+    other.check()
+    assert is_answered(closed)

@@ -25,6 +25,7 @@ from afoot.serve.access.peer import LOOPBACK, PEER, user_or_peer
 from afoot.serve.console import SECURITY_HEADERS
 from afoot.serve.http_server.acceptor import Acceptor
 from afoot.serve.http_server.connections import Connections
+from afoot.serve.http_server.tls import TlsContext
 from afoot.serve.mcp.asgi import WEBSOCKET_PROVED, App, OneStepResponse
 
 CLOSE_TIMEOUT_S = 30.0  # how long a closed connection may take to hand over what was written
@@ -71,7 +72,10 @@ class UvicornServer(uvicorn.Server):
         await self.lifespan.startup()
         protocol: Any = config.http_protocol_class
         make = functools.partial(protocol, config=config, server_state=self.server_state, app_state={})
-        servers: Any = [Acceptor(one, config.ssl, make, self._connections) for one in sockets]
+        context = TlsContext() if config.ssl_certfile else None
+        if context is not None and config.ssl_certfile:
+            context.load_cert_chain(config.ssl_certfile, config.ssl_keyfile)
+        servers: Any = [Acceptor(one, context, make, self._connections) for one in sockets]
         for server in servers:
             server.start()
         self.servers = servers
