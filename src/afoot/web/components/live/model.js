@@ -10,8 +10,11 @@ import { groupsOf, liveRows } from "./rows.js";
 /** @typedef {import("./rows.js").HeldGroups} HeldGroups */
 
 const POINTER_IDLE_S = 10; // a pointer that does not move for so long is ignored
-const FEW_CALLS = 500; // of so many, the rows are made at once
-const PAUSE_MS = 250; // between two times that the rows of many calls are made
+/** The time between two times that the rows are made, by the number of calls: of a few at once. @type {[calls: number, ms: number][]} */
+const PAUSES_MS = [
+  [500, 250],
+  [50, 100], // calls that come and go by dozens would make every frame a late one
+];
 
 /** @typedef {ReturnType<typeof liveModel>} Model */
 
@@ -57,8 +60,9 @@ function watchChanges(update, size) {
   effect(() => {
     store.changed();
     now();
-    if (size() < FEW_CALLS) return update();
-    stop ??= setTimer(PAUSE_MS, () => {
+    const pause = PAUSES_MS.find(([calls]) => size() >= calls)?.[1];
+    if (!pause) return update();
+    stop ??= setTimer(pause, () => {
       stop = null;
       update();
     });
