@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from afoot.cluster.member import NOTICE_S
 from tests.cluster.redis_server import RedisServer
 from tests.cluster.worker_process import WorkerProcess
 from tests.e2e.gateway import Gateway, until
@@ -218,6 +220,29 @@ def test_a_gateway_is_drained_and_taken_over_by_commands(redis: RedisServer, tmp
         for at in (one, other):
             if at.process.poll() is None:
                 at.stop()
+
+
+def test_a_session_is_served_until_the_load_balancer_knows_of_the_drain(
+    redis: RedisServer, tmp_path: Path
+) -> None:
+    """D6: calls of the handshake era, with and without a key; those of 2026-07-28 go elsewhere at once."""
+    one = gateway(tmp_path, redis, 12)
+    try:
+        with Http(one.url) as http:
+            http.shake_hands()
+            own = listed(one)["id"]
+            assert Api(one).post(f"/api/cluster/{own}/drain", {}).status == 200
+            assert Api(one).get("/readyz").status == 503
+            plain: dict[str, Any] = {"name": "add", "arguments": {"a": 1, "b": 2}}
+            for called in (plain, {**plain, "_meta": {"dev.afoot/idempotency": "drained"}}):
+                answer = http.ask(request("tools/call", called))
+                assert answer["result"]["structuredContent"] == {"sum": 3}
+            refused = Api(one).post("/api/calls", {"tool": "add", "arguments": {"a": 1, "b": 2}})
+            assert refused.status == 503
+            time.sleep(NOTICE_S)
+            assert "drains this gateway" in http.ask(request("tools/call", plain))["error"]["message"]
+    finally:
+        one.stop()
 
 
 def test_a_gateway_that_is_stopped_leaves_what_waits_to_the_other(redis: RedisServer, tmp_path: Path) -> None:

@@ -262,6 +262,7 @@ def test_calls_and_sessions_work_through_the_load_balancer(redis: RedisServer, t
                 for _ in range(4):  # also before its state has been asked again
                     with connect() as other:
                         assert added(other.ask(call("add", {"a": 1, "b": 2}))) == 3
+                    assert added(session.ask(request("tools/call", ADD))) == 3
                 log = tmp_path / "log"
                 until(lambda: "mcp/gateway1 is DOWN" in log.read_text(), "it to be left out")
                 assert added(session.ask(request("tools/call", ADD))) == 3

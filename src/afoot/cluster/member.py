@@ -40,6 +40,9 @@ WORKERS_LOOK_S: Final = 0.3  # between two looks at the workers that were heard 
 INSTALL: Final = 'pip install "afoot[cluster]"'
 DRAINS: Final = "an operator drains this gateway"
 DECLARED_DEAD: Final = "an operator declared this gateway dead"
+# A load balancer looks every second whether a gateway is ready. Until it knows of a drain, it sends calls
+# of sessions there. Status 503 would send them elsewhere, but some clients take it for the end of a session.
+NOTICE_S: Final = 2.0
 CANCEL_S: Final = 0.5  # after which a task that is still there is cancelled again
 
 _log = logging.getLogger("afoot.cluster")
@@ -268,13 +271,13 @@ class ClusterService:
     def _obey(self, order: DrainOrder) -> None:
         """Take no new calls from now on, or take them again."""
         _log.warning("this gateway %s, by %s", "drains" if order.drain else "takes calls again", order.by)
-        self._engine.draining = DRAINS if order.drain else None
+        self._engine.drain(DRAINS if order.drain else None, NOTICE_S)
         self._describe()
         self._lease.renew_soon()
 
     def _end_all(self) -> None:
         """Let go of all calls: this gateway was declared dead, and others have them."""
-        self._engine.draining = DECLARED_DEAD
+        self._engine.drain(DECLARED_DEAD)
         for live in self._engine.own_calls():
             self._engine.abandon(live.call.id)
         self.on_declared_dead()

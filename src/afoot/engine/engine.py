@@ -102,6 +102,7 @@ class Engine:
     recorder: Recorder
     closing: str | None = None  # why no new calls are taken, and all streams end
     draining: str | None = None  # why no new calls are taken, while all else goes on
+    takes_staying_until: float = 0.0  # calls that stay are taken so long all the same
     hooks: BeforeCallHooks | None = None
     quota: Quota | None = None
     others: OtherGateways | None = None  # in a cluster
@@ -305,7 +306,9 @@ class Engine:
         """Raise Refused if no call may be opened now, or not by this caller."""
         if self.closing is not None:
             raise Refused(f"no new calls: {self.closing}")
-        if self.draining is not None and not want.inner:  # a call below one that runs belongs to it
+        is_taken = want.stays and self.clock.now() < self.takes_staying_until
+        # A call below one that runs belongs to it.
+        if self.draining is not None and not (is_taken or want.inner):
             raise Refused(f"no new calls: {self.draining}", RETRY_ELSEWHERE_S)
         if self.require_history and (why := self.recorder.degraded) is not None:
             raise Refused(f"no new calls while the history cannot be written: {why}", RETRY_HISTORY_S)
@@ -705,6 +708,11 @@ class Engine:
         return self.make_end(live, "cancelled", Failure(f"cancelled: {reason}", "cancelled", "cancelled"))
 
     # Cancelling and closing
+
+    def drain(self, why: str | None, staying_s: float = 0.0) -> None:
+        """Take no new calls, for this reason, or take them again; those that stay are taken so long still."""
+        self.draining = why
+        self.takes_staying_until = self.clock.now() + staying_s
 
     def cancel(self, live: LiveCall, by: str, reason: str, who: str = "") -> None:
         """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""

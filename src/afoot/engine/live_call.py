@@ -64,6 +64,7 @@ class Submission(Struct, frozen=True):
     more: Raw = NOTHING  # fields and `_meta` of the caller's request for the tool's server (U8)
     offer: tuple[Provider, Tool] | None = None  # a resource or prompt of ours, which is in no catalog (F3)
     origin: CallOrigin = NO_ORIGIN
+    stays: bool = False  # a refusal sends its client to no other gateway
 
 
 class FactListener(Protocol):

@@ -218,9 +218,15 @@ class GatewayState(Struct):
             return None  # opening a call of it says why
 
     def open(
-        self, tool_call: ToolCall, caller: str, origin: CallOrigin, headers: Mapping[str, str] | None
+        self,
+        tool_call: ToolCall,
+        caller: str,
+        origin: CallOrigin,
+        headers: Mapping[str, str] | None,
+        *,
+        stays: bool = False,
     ) -> LiveCall:
-        """Open a call that wants more than the ordinary; raises Fault."""
+        """Open a call that wants more than the ordinary; raises Fault. `stays`: see `Submission`."""
         self._check_size_and_capabilities(tool_call)
         if headers is not None:
             self._check_param_headers(tool_call, headers)
@@ -233,7 +239,7 @@ class GatewayState(Struct):
             tool_call.capabilities.can("form"),
             claim=self._claim(tool_call, caller),
             trace=tool_call.trace, more=tool_call.unknown_params(),
-            origin=origin.of_client(tool_call.client, tool_call.client_version),
+            origin=origin.of_client(tool_call.client, tool_call.client_version), stays=stays,
         )  # fmt: skip
         self._check_extensions(tool_call.capabilities)
         if self.servers is not None:

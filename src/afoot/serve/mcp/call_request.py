@@ -211,6 +211,7 @@ class CallRequest(Struct, eq=False):
                 can_ask=can_ask, trace=tool_call.trace,
                 more=NOTHING if found[1].plain else tool_call.unknown_params(),
                 origin=stream.origin.of_client(tool_call.client, tool_call.client_version),
+                stays=not era.modern,
             )  # fmt: skip
             try:
                 request.live = gateway.engine.submit(submission)
@@ -245,6 +246,7 @@ class CallRequest(Struct, eq=False):
             tool_call.name, tool_call.arguments, caller, budget.idle_s, budget.left_s,
             can_ask=can_ask, trace=tool_call.trace, offer=offer,
             origin=stream.origin.of_client(tool_call.client, tool_call.client_version),
+            stays=not era.modern,
         )  # fmt: skip
         try:
             request.live = gateway.engine.submit(submission)
@@ -492,7 +494,9 @@ class CallRequest(Struct, eq=False):
         joined = None
         if tool is not None and tool.join and not tool_call.key:
             joined = abandoned_twin(gateway, tool_call, tool, self.caller)
-        self.live = joined or gateway.open(tool_call, self.caller, self.stream.origin, headers)
+        self.live = joined or gateway.open(
+            tool_call, self.caller, self.stream.origin, headers, stays=not self.era.modern
+        )
         self.joins_call = joined is not None
 
     def _choose_task(self, tool: Tool | None) -> None:
