@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { describeHistogram, histogramPosition } from "../../../src/afoot/web/components/tool/histogram.js";
-import { answerOf } from "../../../src/afoot/web/components/offers/lookup.js";
-import { serverOf } from "../../../src/afoot/web/components/servers/add_server.js";
+import { answerOf } from "../../../src/afoot/web/components/lists/lookup.js";
+import { serverOf } from "../../../src/afoot/web/components/lists/add_server.js";
 import { entryWords } from "../../../src/afoot/web/components/tool/approval.js";
 import { now } from "../../../src/afoot/web/lib/time.js";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { readClocks } from "../../../src/afoot/web/lib/clock_reading.js";
+import { readClocks } from "../../../src/afoot/web/lib/call/clock_reading.js";
 import { applyNews, beginCall, evolve } from "../../../src/afoot/web/lib/fold.js";
 import { isLive, stateOf, STATE_WORDS } from "../../../src/afoot/web/lib/state.js";
 

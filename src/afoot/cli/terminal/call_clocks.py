@@ -1,6 +1,6 @@
 """`read_clocks` tells how the two clocks of a call stand at an instant; `GatewayClock` knows its time.
 
-Pure: time is an argument. `web/lib/clock_reading.js` computes the same on the same test vectors.
+Pure: time is an argument. `web/lib/call/clock_reading.js` computes the same on the same test vectors.
 """
 
 from msgspec import Struct

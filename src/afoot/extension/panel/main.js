@@ -1,14 +1,14 @@
 // The side panel: shows what the worker tells, and sends the person's decisions to the worker.
 
-import { brandMark } from "../shared/components/brand_mark.js";
-import { icon } from "../shared/components/icon.js";
+import { brandMark } from "../shared/components/marks/brand_mark.js";
+import { icon } from "../shared/components/marks/icon.js";
 import {
   cancelButton,
   pendingCancels,
   pendingWords,
   withPendingCancel,
-} from "../shared/components/narrow_cancel.js";
-import { narrowRow } from "../shared/components/narrow_row.js";
+} from "../shared/components/narrow/narrow_cancel.js";
+import { narrowRow } from "../shared/components/narrow/narrow_row.js";
 import { each, h } from "../shared/lib/dom.js";
 import { safeText } from "../shared/lib/format.js";
 import { computed, effect, signal } from "../shared/lib/signal.js";
@@ -18,7 +18,7 @@ import { noteCardPositions, questionCards, startDeciding } from "./questions.js"
 import { panelState } from "./state.js";
 import { siteSection, tabSection } from "./tabs_and_sites.js";
 
-/** @typedef {import("../shared/lib/call_tree.js").TreeRow} TreeRow */
+/** @typedef {import("../shared/lib/call/call_tree.js").TreeRow} TreeRow */
 
 /** @type {Record<string, string>} */
 const LINK_WORDS = { off: "not connected", connecting: "connecting…", unpaired: "not set up" };

@@ -1,7 +1,7 @@
 // The open questions: nothing is decided by a click on a card that has just moved under the pointer, nor by a key before a
 // person can have read it.
 
-import { narrowQuestion } from "../shared/components/narrow_question.js";
+import { narrowQuestion } from "../shared/components/narrow/narrow_question.js";
 import { each } from "../shared/lib/dom.js";
 import { tick } from "../shared/lib/time.js";
 

@@ -1,14 +1,14 @@
 // panelState: what the worker told last, as signals; and which decisions of the person are on their way.
 
 import { callFromView } from "../shared/lib/fold.js";
-import { inTreeOrder } from "../shared/lib/call_tree.js";
+import { inTreeOrder } from "../shared/lib/call/call_tree.js";
 import { formatTime } from "../shared/lib/format.js";
 import { batch, computed, signal } from "../shared/lib/signal.js";
 import { preciseNow, startClock, syncClock } from "../shared/lib/time.js";
 
 /** @typedef {import("../background/side_panel.js").PanelScene} Scene */
 /** @typedef {import("../background/messages.js").PanelTab} PanelTab */
-/** @typedef {import("../shared/lib/call_tree.js").TreeRow} TreeRow */
+/** @typedef {import("../shared/lib/call/call_tree.js").TreeRow} TreeRow */
 /** @typedef {Scene & {calls: CallView[], questions: QuestionView[], keys: PanelTab[], now: number}} PanelState */
 /** @typedef {(method: string, params?: Record<string, any>) => void} SendToWorker */
 

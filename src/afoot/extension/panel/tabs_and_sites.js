@@ -1,7 +1,7 @@
 // The tabs and the allowed sites: where tools can run, why they cannot, and the buttons to change that.
 
-import { icon } from "../shared/components/icon.js";
-import { stateIcon } from "../shared/components/state_icon.js";
+import { icon } from "../shared/components/marks/icon.js";
+import { stateIcon } from "../shared/components/marks/state_icon.js";
 import { each, h } from "../shared/lib/dom.js";
 import { plural, safeText } from "../shared/lib/format.js";
 import { computed, signal } from "../shared/lib/signal.js";

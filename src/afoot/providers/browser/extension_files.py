@@ -24,18 +24,15 @@ SHARED_SOURCE = SOURCE_FOLDER.parent / "web"
 SHARED_FILES = (
     *(f"styles/{name}.css" for name in ("tokens", "base", "narrow")),
     *(
-        f"components/{name}.js"
-        for name in (
-            "brand_mark", "clocks", "flat_form", "icon", "narrow_cancel", "narrow_question", "narrow_row",
-            "progress_bar", "state_icon",
-        )
+        f"components/marks/{name}.js"
+        for name in ("brand_mark", "clocks", "icon", "progress_bar", "state_icon")
     ),
     *(
-        f"lib/{name}.js"
-        for name in (
-            "call_tree", "call_words", "clock_reading", "dom", "fold", "format", "signal", "state", "time",
-        )
+        f"components/narrow/{name}.js"
+        for name in ("flat_form", "narrow_cancel", "narrow_question", "narrow_row")
     ),
+    *(f"lib/{name}.js" for name in ("dom", "fold", "format", "signal", "state", "time")),
+    *(f"lib/call/{name}.js" for name in ("call_tree", "call_words", "clock_reading")),
 )  # fmt: skip
 DEFAULT_FOLDER = "afoot-extension"  # in the home folder, where a file dialog shows it
 PAIRING_FILE = "pairing.json"

@@ -6,13 +6,13 @@
 
 import { del, post } from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { cancelInWords } from "../lib/call_words.js";
+import { cancelInWords } from "../lib/call/call_words.js";
 import { safeText } from "../lib/format.js";
 import { attempt } from "../lib/resource.js";
 import { callPath, navigate } from "../lib/router.js";
 import { tick } from "../lib/time.js";
 import { actionButton } from "./controls.js";
-import { icon } from "./icon.js";
+import { icon } from "./marks/icon.js";
 
 const UNDO_S = 5;
 

@@ -6,7 +6,7 @@ import { online } from "../lib/event_feed.js";
 import { busyAction } from "../lib/resource.js";
 import { effect, signal } from "../lib/signal.js";
 import { setTimer } from "../lib/time.js";
-import { icon } from "./icon.js";
+import { icon } from "./marks/icon.js";
 import { isStillNow, watchStillness } from "./stillness.js";
 
 const COPIED_MS = 2_000;

@@ -7,12 +7,12 @@ import { attempt } from "../lib/resource.js";
 import { toolPath } from "../lib/router.js";
 import { computed, onCleanup, signal } from "../lib/signal.js";
 import { setTimer } from "../lib/time.js";
-import { ceilingLine, frozenRing, silenceRing } from "./clocks.js";
+import { ceilingLine, frozenRing, silenceRing } from "./marks/clocks.js";
 import { copyButton } from "./controls.js";
-import { icon } from "./icon.js";
-import { progressBar } from "./progress_bar.js";
+import { icon } from "./marks/icon.js";
+import { progressBar } from "./marks/progress_bar.js";
 import { mcpAddress } from "./shell/address.js";
-import { stateIcon } from "./state_icon.js";
+import { stateIcon } from "./marks/state_icon.js";
 
 /** @typedef {{name: string, title: string, state: string, command: string}} HostView */
 

@@ -1,4 +1,4 @@
-// stateOf: the one state of a call that people see, and its word. Shapes for it are in components/state_icon.js.
+// stateOf: the one state of a call that people see, and its word. Shapes for it are in components/marks/state_icon.js.
 
 /** @typedef {"waiting" | "running" | "stalled" | "held_up" | "queued" | "retrying" | "cancelling" | "done" | "failed" | "cancelled"} CallState */
 

@@ -5,7 +5,7 @@ import { callRows } from "../components/history/call_rows.js";
 import { exportButton } from "../components/history/export_button.js";
 import { laneChart, selectionWords } from "../components/history/lane_chart.js";
 import { timeRange } from "../components/history/time_range.js";
-import { icon } from "../components/icon.js";
+import { icon } from "../components/marks/icon.js";
 import { searchField } from "../components/lists/search_field.js";
 import { each, h } from "../lib/dom.js";
 import { formatCount, plural, safeText } from "../lib/format.js";

@@ -1,15 +1,15 @@
 // hostedView: the calls in the frame of a host: their questions first, then a row for each, with a way to stop it.
 
-import { cancelButton, pendingCancels, pendingWords, withPendingCancel } from "../components/narrow_cancel.js";
-import { narrowQuestion } from "../components/narrow_question.js";
-import { narrowRow } from "../components/narrow_row.js";
+import { cancelButton, pendingCancels, pendingWords, withPendingCancel } from "../components/narrow/narrow_cancel.js";
+import { narrowQuestion } from "../components/narrow/narrow_question.js";
+import { narrowRow } from "../components/narrow/narrow_row.js";
 import { each, h } from "../lib/dom.js";
 import { safeText } from "../lib/format.js";
 import { computed, signal } from "../lib/signal.js";
 import { tick } from "../lib/time.js";
 
-/** @typedef {import("../lib/call_tree.js").TreeRow} TreeRow */
-/** @typedef {import("../components/narrow_cancel.js").PendingCancels} PendingCancels */
+/** @typedef {import("../lib/call/call_tree.js").TreeRow} TreeRow */
+/** @typedef {import("../components/narrow/narrow_cancel.js").PendingCancels} PendingCancels */
 /** @typedef {(name: string, given: object) => Promise<Json>} CallTool */
 /**
  * @typedef {object} HostedState

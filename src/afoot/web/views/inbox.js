@@ -1,7 +1,7 @@
 // The view of open approvals and questions: a list at the left, the selected question whole, its context at the right.
 
 import { get } from "../lib/api.js";
-import { readClocks } from "../lib/clock_reading.js";
+import { readClocks } from "../lib/call/clock_reading.js";
 import { each, h } from "../lib/dom.js";
 import { formatClock, formatLeft, safeText } from "../lib/format.js";
 import { registerKeys } from "../lib/keys.js";
@@ -19,13 +19,13 @@ import { store } from "../lib/store.js";
 import { now, tick } from "../lib/time.js";
 import { answerButtons } from "../components/question/answer_row.js";
 import { registerAnswerKeys } from "../components/call/call_keys.js";
-import { frozenRing } from "../components/clocks.js";
+import { frozenRing } from "../components/marks/clocks.js";
 import { emptyMessage } from "../components/empty.js";
 import { permissionButton } from "../components/shell/notifications.js";
 import { wholeQuestion } from "../components/question/question.js";
 import { answerKey, answerWord, focusRefusal, questionContext } from "../components/question/context.js";
 import { earlierAnswers } from "../components/question/earlier.js";
-import { stateIcon } from "../components/state_icon.js";
+import { stateIcon } from "../components/marks/state_icon.js";
 
 export const title = "Inbox";
 export const isWide = true;

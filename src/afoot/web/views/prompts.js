@@ -4,7 +4,7 @@ import { submitForm } from "../components/controls.js";
 import { emptyMessage, loadingRows, noMatch } from "../components/empty.js";
 import { schemaForm } from "../components/form/form.js";
 import { columnNames, groupedRows } from "../components/lists/groups.js";
-import { lookup } from "../components/offers/lookup.js";
+import { lookup } from "../components/lists/lookup.js";
 import { searchField } from "../components/lists/search_field.js";
 import { each, h } from "../lib/dom.js";
 import { safeText } from "../lib/format.js";

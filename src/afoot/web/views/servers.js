@@ -6,7 +6,7 @@ import { actionButton } from "../components/controls.js";
 import { emptyMessage, loadingRows, noMatch } from "../components/empty.js";
 import { groupedRows } from "../components/lists/groups.js";
 import { placeRow } from "../components/lists/place_row.js";
-import { addServerForm } from "../components/servers/add_server.js";
+import { addServerForm } from "../components/lists/add_server.js";
 import { searchField } from "../components/lists/search_field.js";
 import { each, h } from "../lib/dom.js";
 import { formatAgo, formatClock, formatSpan, formatTime, joinNonEmpty, plural, safeText } from "../lib/format.js";

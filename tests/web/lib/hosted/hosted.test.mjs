@@ -1,7 +1,7 @@
 // Which calls a frame in a host shows: those of the tool that the host called, and no others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inTreeOrder } from "../../../../src/afoot/web/lib/call_tree.js";
+import { inTreeOrder } from "../../../../src/afoot/web/lib/call/call_tree.js";
 import { hostedCalls } from "../../../../src/afoot/web/lib/hosted/hosted.js";
 
 const view = (id, more = {}) => ({ id, tool: "t", server: "local", caller: "c", state: "running", outcome: null, opened: 1, finished: null, progress: null, total: null, message: null, ...more }); // prettier-ignore

@@ -1,7 +1,7 @@
 """`clock_view` gives the numbers from which a page can show the clocks of a call between two frames.
 
 All instants are of the gateway's clock. From them a page reads the clocks by the rules of `core.call` and
-`core.rules`; `web/lib/clock_reading.js` does it on the same test vectors.
+`core.rules`; `web/lib/call/clock_reading.js` does it on the same test vectors.
 """
 
 from msgspec import UNSET, Struct, UnsetType

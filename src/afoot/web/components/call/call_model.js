@@ -1,7 +1,7 @@
 // callModel: all that the pane and the page of a call show: its full view, its story as rows, its clocks.
 
 import { storyFeed } from "../../lib/call/story_feed.js";
-import { readClocks } from "../../lib/clock_reading.js";
+import { readClocks } from "../../lib/call/clock_reading.js";
 import { callFromView } from "../../lib/fold.js";
 import { resource } from "../../lib/resource.js";
 import { callPath } from "../../lib/router.js";

@@ -21,9 +21,9 @@ import { callClocks } from "./clocks.js";
 import { callArguments } from "./facts.js";
 import { storyExcerpt } from "./story.js";
 import { copyButton } from "../controls.js";
-import { icon } from "../icon.js";
-import { progressBar } from "../progress_bar.js";
-import { stateIcon } from "../state_icon.js";
+import { icon } from "../marks/icon.js";
+import { progressBar } from "../marks/progress_bar.js";
+import { stateIcon } from "../marks/state_icon.js";
 import { waterfall } from "./waterfall.js";
 
 /** @typedef {import("./call_model.js").CallModel} CallModel */

@@ -3,7 +3,7 @@
 import { h } from "../../lib/dom.js";
 import { formatLeft, formatPercent, formatSpan, safeText } from "../../lib/format.js";
 import { lengthOf } from "../../lib/call/silence.js";
-import { ceilingLine, silenceRing } from "../clocks.js";
+import { ceilingLine, silenceRing } from "../marks/clocks.js";
 import { sawtooth } from "./sawtooth.js";
 
 /** @typedef {import("../../lib/call/silence.js").Silence} Silence */

@@ -14,7 +14,7 @@ import { treeRows } from "../../lib/call/spans.js";
 import { stateOf } from "../../lib/state.js";
 import { diffWords } from "../../lib/text/text_diff.js";
 import { preciseNow } from "../../lib/time.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 import { waterfall } from "./waterfall.js";
 import { partsOf } from "./result.js";
 

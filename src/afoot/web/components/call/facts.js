@@ -14,7 +14,7 @@ import { callPath, toolPath } from "../../lib/router.js";
 import { tick } from "../../lib/time.js";
 import { collapsible, jsonTree } from "../content.js";
 import { copyButton } from "../controls.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 /** @typedef {import("../../lib/call/spans.js").Row} Row */
 

@@ -7,7 +7,7 @@ import { formatBytes, formatCount, joinNonEmpty, plural } from "../../lib/format
 import { signal } from "../../lib/signal.js";
 import { contentBlocks, downloadLink, jsonTree } from "../content.js";
 import { copyButton } from "../controls.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 /** @typedef {NonNullable<CallView["result"]>} Result */
 /** @typedef {import("../../lib/call/result_table.js").Table} Table */

@@ -6,8 +6,8 @@ import { countLines, foldLines, storyLines, unfoldLines } from "../../lib/call/s
 import { formatCount, formatSpan, safeText } from "../../lib/format.js";
 import { errorMessage } from "../../lib/resource.js";
 import { computed, signal } from "../../lib/signal.js";
-import { icon } from "../icon.js";
-import { stateIcon } from "../state_icon.js";
+import { icon } from "../marks/icon.js";
+import { stateIcon } from "../marks/state_icon.js";
 import { wireMessages } from "./wire.js";
 
 /** @typedef {import("../../lib/call/story_lines.js").Line} Line */

@@ -9,7 +9,7 @@ import { computed, effect, onCleanup, signal } from "../../lib/signal.js";
 import { markAt, saidAround } from "../../lib/call/spans.js";
 import { stateInWords } from "../../lib/call/facts_in_words.js";
 import { patterns, rowShapes } from "./waterfall_marks.js";
-import { stateIcon } from "../state_icon.js";
+import { stateIcon } from "../marks/state_icon.js";
 
 /** @typedef {import("../../lib/call/spans.js").Row} Row */
 /** @typedef {{at: number, row: number}} Pointer */

@@ -2,7 +2,7 @@
 
 import { svg } from "../../lib/dom.js";
 import { mergeTicks } from "../../lib/call/timescale.js";
-import { stateShape } from "../state_icon.js";
+import { stateShape } from "../marks/state_icon.js";
 
 /** @typedef {import("../../lib/call/spans.js").Row} Row */
 /** @typedef {import("../../lib/call/spans.js").Mark} Mark */

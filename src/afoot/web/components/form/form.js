@@ -7,7 +7,7 @@ import { draftOf, fieldOf, isFullyShown, valueOf } from "../../lib/form_schema.j
 import { safeText } from "../../lib/format.js";
 import { signal } from "../../lib/signal.js";
 import { button, fieldElement, focusField, objectFields } from "./form_fields.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 /** @typedef {import("./form_fields.js").Form} Form */
 /** @typedef {import("./form_fields.js").Binding} Binding */

@@ -4,7 +4,7 @@ import { h } from "../../lib/dom.js";
 import { isRedacted } from "../../lib/text/exact_json.js";
 import { draftOf, isLocalTime, valueOf } from "../../lib/form_schema.js";
 import { signal } from "../../lib/signal.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 /** `shown`: the paths of the visible fields, with their titles. */
 /** @typedef {{errors: Signal<FieldError[]>, shown: Map<string, string>, save: () => void}} Form */

@@ -8,8 +8,8 @@ import { callPath } from "../../lib/router.js";
 import { OUTCOME_WORDS, stateOf } from "../../lib/state.js";
 import { computed, signal } from "../../lib/signal.js";
 import { now } from "../../lib/time.js";
-import { icon } from "../icon.js";
-import { stateIcon } from "../state_icon.js";
+import { icon } from "../marks/icon.js";
+import { stateIcon } from "../marks/state_icon.js";
 
 /** @typedef {import("../../lib/history/call_pages.js").TreeRow} TreeRow */
 /** @typedef {import("../../lib/history/call_pages.js").ListedCall} ListedCall */

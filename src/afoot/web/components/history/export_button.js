@@ -3,7 +3,7 @@
 import { getBlob } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
 import { actionButton } from "../controls.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 const NAME = "afoot-calls.ndjson";
 

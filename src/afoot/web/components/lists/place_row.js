@@ -2,7 +2,7 @@
 
 import { h } from "../../lib/dom.js";
 import { safeText } from "../../lib/format.js";
-import { stateIcon } from "../state_icon.js";
+import { stateIcon } from "../marks/state_icon.js";
 
 /** @typedef {import("../../lib/state.js").CallState} CallState */
 /** @typedef {{key: string, name: string, aside?: string, about: string, state: string, why: string, count: string}} Place */

@@ -2,7 +2,7 @@
 
 import { h } from "../../lib/dom.js";
 import { navigate, route, withQuery } from "../../lib/router.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 /** @param {string} hint what is searched */
 export function searchField(hint) {

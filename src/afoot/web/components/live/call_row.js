@@ -2,7 +2,7 @@
 // On a phone the same cells stand in two lines.
 
 import { each, h } from "../../lib/dom.js";
-import { readClocks } from "../../lib/clock_reading.js";
+import { readClocks } from "../../lib/call/clock_reading.js";
 import {
   formatLeft,
   formatNumber,
@@ -18,10 +18,10 @@ import { STATE_WORDS, stateOf } from "../../lib/state.js";
 import { shownNow } from "../../lib/time.js";
 import { rowAnswer } from "../question/answer_row.js";
 import { cancelButton, rerunButton } from "../cancel.js";
-import { ceilingLine, silenceRing } from "../clocks.js";
-import { icon } from "../icon.js";
-import { progressBar } from "../progress_bar.js";
-import { stateIcon } from "../state_icon.js";
+import { ceilingLine, silenceRing } from "../marks/clocks.js";
+import { icon } from "../marks/icon.js";
+import { progressBar } from "../marks/progress_bar.js";
+import { stateIcon } from "../marks/state_icon.js";
 import { messageCell, timeLeft } from "./message_cell.js";
 
 /** @typedef {import("./rows.js").CallRow} CallRow */

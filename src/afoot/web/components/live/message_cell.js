@@ -2,10 +2,10 @@
 
 import { each, h } from "../../lib/dom.js";
 import { questionOfCall, questionSummary } from "../../lib/call/open_questions.js";
-import { tagsOf, warningOf } from "../../lib/call_words.js";
+import { tagsOf, warningOf } from "../../lib/call/call_words.js";
 import { formatEstimate, joinNonEmpty, safeText, statusMessage } from "../../lib/format.js";
 import { undoCancel } from "../cancel.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 /** @typedef {import("./call_row.js").Shown} Shown */
 

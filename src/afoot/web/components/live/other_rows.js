@@ -3,7 +3,7 @@
 import { h } from "../../lib/dom.js";
 import { safeText } from "../../lib/format.js";
 import { now } from "../../lib/time.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 import { summary } from "./run_summary.js";
 
 /** @typedef {import("./rows.js").GroupRow} GroupRow */

@@ -1,7 +1,7 @@
 // liveRows: the rows of the live list, from the calls of the store: groups, trees, and long runs of one tool in a line.
 // Pure, and called for thousands of calls several times a second.
 
-import { readClocks } from "../../lib/clock_reading.js";
+import { readClocks } from "../../lib/call/clock_reading.js";
 import { callFromView } from "../../lib/fold.js";
 import { formatCount, joinNonEmpty } from "../../lib/format.js";
 import { signal } from "../../lib/signal.js";

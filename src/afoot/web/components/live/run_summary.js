@@ -1,6 +1,6 @@
 // summary: many calls of one tool in words: how many in each state, and the slowest. Pure.
 
-import { readClocks } from "../../lib/clock_reading.js";
+import { readClocks } from "../../lib/call/clock_reading.js";
 import { formatCount, formatSpan, joinNonEmpty } from "../../lib/format.js";
 import { OUTCOME_WORDS } from "../../lib/state.js";
 

@@ -3,8 +3,8 @@
 import { each, h } from "../../lib/dom.js";
 import { formatCount, safeText } from "../../lib/format.js";
 import { navigate, route, withQuery } from "../../lib/router.js";
-import { icon } from "../icon.js";
-import { stateIcon } from "../state_icon.js";
+import { icon } from "../marks/icon.js";
+import { stateIcon } from "../marks/state_icon.js";
 import { FILTERS } from "./rows.js";
 
 /** @typedef {import("./rows.js").LiveModel} LiveModel */

@@ -8,7 +8,7 @@ import { diffWords } from "../../lib/text/text_diff.js";
 import { jsonTree } from "../content.js";
 import { actionButton, guardedButton, openButton } from "../controls.js";
 import { floatingPanel } from "../floating_panel.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 import { alwaysForm } from "./always.js";
 import { argumentsTable } from "./arguments_table.js";
 import { decision } from "./send.js";

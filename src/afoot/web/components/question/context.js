@@ -3,8 +3,8 @@
 import { each, h } from "../../lib/dom.js";
 import { formatClock, formatElapsed, formatLeft, formatSpan, formatTime, safeText } from "../../lib/format.js";
 import { argumentSummary } from "../../lib/call/open_questions.js";
-import { frozenRing } from "../clocks.js";
-import { stateIcon } from "../state_icon.js";
+import { frozenRing } from "../marks/clocks.js";
+import { stateIcon } from "../marks/state_icon.js";
 import { refuseForm } from "./refuse.js";
 import { sender } from "./send.js";
 

@@ -6,7 +6,7 @@ import { formatLeft, safeText } from "../../lib/format.js";
 import { keyHint } from "../../lib/keys.js";
 import { callPath } from "../../lib/router.js";
 import { tick } from "../../lib/time.js";
-import { frozenRing } from "../clocks.js";
+import { frozenRing } from "../marks/clocks.js";
 import { actionButton, openButton } from "../controls.js";
 import { floatingPanel } from "../floating_panel.js";
 import { approvalBody } from "./approval.js";

@@ -6,7 +6,7 @@ import { online } from "../../lib/event_feed.js";
 import { attempt, busyAction } from "../../lib/resource.js";
 import { signal } from "../../lib/signal.js";
 import { setTimer } from "../../lib/time.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 import { tell } from "./notice.js";
 
 const COPIED_MS = 2_000;

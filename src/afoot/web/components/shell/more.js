@@ -5,7 +5,7 @@ import { h } from "../../lib/dom.js";
 import { VIEWS } from "./views.js";
 import { actionButton, copyButton } from "../controls.js";
 import { floatingPanel } from "../floating_panel.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 import { mcpAddress } from "./address.js";
 
 const IN_THE_BAR = 4;

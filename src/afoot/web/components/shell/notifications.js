@@ -7,7 +7,7 @@ import { navigate, route } from "../../lib/router.js";
 import { effect, signal } from "../../lib/signal.js";
 import { store } from "../../lib/store.js";
 import { setTimer, preciseNow } from "../../lib/time.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 const ANNOUNCE_PAUSE_S = 5; // between two announcements
 const VISIBLE_LOCK = "afoot.seen"; // a shared lock of all visible tabs

@@ -12,8 +12,8 @@ import { stateOf, STATE_WORDS, OUTCOME_WORDS } from "../../lib/state.js";
 import { store } from "../../lib/store.js";
 import { chooseTheme } from "./theme.js";
 import { VIEWS } from "./views.js";
-import { icon } from "../icon.js";
-import { stateIcon } from "../state_icon.js";
+import { icon } from "../marks/icon.js";
+import { stateIcon } from "../marks/state_icon.js";
 
 /** @typedef {import("../../lib/state.js").CallState} CallState */
 /** `words` are searched besides the name. @typedef {{key: string, group: string, name: string, words: string, mark: () => Element, act: () => void}} Item */

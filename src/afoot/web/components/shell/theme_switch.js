@@ -2,7 +2,7 @@
 
 import { h } from "../../lib/dom.js";
 import { chooseTheme, nextTheme, theme } from "./theme.js";
-import { icon } from "../icon.js";
+import { icon } from "../marks/icon.js";
 
 export function themeButton() {
   const words = () => `Theme: ${theme() === "system" ? "as the system" : theme()}`;

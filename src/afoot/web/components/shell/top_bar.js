@@ -6,8 +6,8 @@ import { route } from "../../lib/router.js";
 import { computed } from "../../lib/signal.js";
 import { store } from "../../lib/store.js";
 import { VIEWS, viewOf } from "./views.js";
-import { brandMark } from "../brand_mark.js";
-import { icon } from "../icon.js";
+import { brandMark } from "../marks/brand_mark.js";
+import { icon } from "../marks/icon.js";
 import { addressButton } from "./address.js";
 import { themeButton } from "./theme_switch.js";
 

@@ -1,10 +1,10 @@
 // HostedCalls: the calls that a frame in a host shows, as the gateway tells of them through the host. Pure, but for signals.
 
-import { inTreeOrder } from "../call_tree.js";
+import { inTreeOrder } from "../call/call_tree.js";
 import { batch, signal } from "../signal.js";
 
 /** One call by its id, that of a request, or all of the caller. @typedef {{call?: string, tool?: string, request?: string | number, arguments?: Json, age_s?: number}} Subject */
-/** @typedef {import("../call_tree.js").TreeRow} TreeRow */
+/** @typedef {import("../call/call_tree.js").TreeRow} TreeRow */
 
 const WAIT = "afoot_wait";
 const CALLS = "afoot_calls";

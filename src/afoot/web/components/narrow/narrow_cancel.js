@@ -1,11 +1,11 @@
 // pendingCancels: cancels that wait five seconds, in which they can be withdrawn; cancelButton begins and withdraws one.
 
-import { icon } from "./icon.js";
-import { h } from "../lib/dom.js";
-import { cancelInWords } from "../lib/call_words.js";
-import { safeText } from "../lib/format.js";
-import { signal } from "../lib/signal.js";
-import { preciseNow, setTimer, tick } from "../lib/time.js";
+import { icon } from "../marks/icon.js";
+import { h } from "../../lib/dom.js";
+import { cancelInWords } from "../../lib/call/call_words.js";
+import { safeText } from "../../lib/format.js";
+import { signal } from "../../lib/signal.js";
+import { preciseNow, setTimer, tick } from "../../lib/time.js";
 
 /** A cancel that can be withdrawn. @typedef {{due: number, withdraw: () => void, send: () => void}} PendingCancel */
 /** @typedef {ReturnType<typeof pendingCancels>} PendingCancels */

@@ -1,10 +1,10 @@
 // callWords: the one line that says most about a call now: a warning first, then the time left and its last message. The
 // terminal has the same words, on the same test vectors.
 
-import { formatEstimate, formatLeft, safeText, statusMessage } from "./format.js";
-import { STATE_WORDS, OUTCOME_WORDS } from "./state.js";
+import { formatEstimate, formatLeft, safeText, statusMessage } from "../format.js";
+import { STATE_WORDS, OUTCOME_WORDS } from "../state.js";
 
-/** @typedef {import("./state.js").CallState} CallState */
+/** @typedef {import("../state.js").CallState} CallState */
 /** @typedef {{warning: string, text: string}} CallWords `warning` is red */
 
 const MOST = 300; // characters of a line

@@ -18,8 +18,8 @@ import { stateOf, STATE_WORDS } from "../../lib/state.js";
 import { store } from "../../lib/store.js";
 import { now } from "../../lib/time.js";
 import { contentBlocks } from "../content.js";
-import { progressBar } from "../progress_bar.js";
-import { stateIcon } from "../state_icon.js";
+import { progressBar } from "../marks/progress_bar.js";
+import { stateIcon } from "../marks/state_icon.js";
 
 /** @typedef {{contents?: Json[], messages?: {role: string, content: Json}[]}} Answer */
 

@@ -1,6 +1,6 @@
 // inTreeOrder: calls as a tree reads, each below the one that made it. Pure.
 
-import { callFromView } from "./fold.js";
+import { callFromView } from "../fold.js";
 
 /** @typedef {{call: Call, depth: number, questions: QuestionView[]}} TreeRow */
 

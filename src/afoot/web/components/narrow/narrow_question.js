@@ -1,12 +1,12 @@
 // narrowQuestion: an open question, for the side panel and for the frame of a host: the tool, its arguments, the time left,
 // and the buttons; secondary left, primary right, as everywhere.
 
-import { silenceRing } from "./clocks.js";
+import { silenceRing } from "../marks/clocks.js";
 import { flatForm } from "./flat_form.js";
-import { stateIcon } from "./state_icon.js";
-import { h } from "../lib/dom.js";
-import { formatLeft, joinNonEmpty, safeText } from "../lib/format.js";
-import { signal } from "../lib/signal.js";
+import { stateIcon } from "../marks/state_icon.js";
+import { h } from "../../lib/dom.js";
+import { formatLeft, joinNonEmpty, safeText } from "../../lib/format.js";
+import { signal } from "../../lib/signal.js";
 
 /** @typedef {{action: string, content?: Record<string, unknown>}} GivenAnswer */
 /**

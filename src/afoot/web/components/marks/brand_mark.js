@@ -1,6 +1,6 @@
 // brandMark: the mark of afoot, the same in the console, in the side panel and as icon of a page.
 
-import { svg } from "../lib/dom.js";
+import { svg } from "../../lib/dom.js";
 
 export const brandMark = () =>
   svg(

@@ -3,12 +3,12 @@
 // It is drawn up to twenty times a second in each row, so it costs no layout: a native `progress` lays out its inside
 // with each value. An animation gets a layer of its own, which each frame is put together from, so small steps have none.
 
-import { h } from "../lib/dom.js";
-import { formatProgress, joinNonEmpty, progressFraction, safeText } from "../lib/format.js";
-import { effect } from "../lib/signal.js";
-import { stateOf } from "../lib/state.js";
+import { h } from "../../lib/dom.js";
+import { formatProgress, joinNonEmpty, progressFraction, safeText } from "../../lib/format.js";
+import { effect } from "../../lib/signal.js";
+import { stateOf } from "../../lib/state.js";
 
-/** @typedef {import("../lib/state.js").CallState} CallState */
+/** @typedef {import("../../lib/state.js").CallState} CallState */
 
 const STEPS = 200; // places of the bar: half a pixel of the one in a row
 const LEAP = 0.03; // of the bar: a larger step is animated

@@ -1,6 +1,6 @@
 // readClocks: how the two clocks of a call stand at an instant, by the rules of the gateway's engine. Pure.
 
-import { hasOwnQuestion } from "./state.js";
+import { hasOwnQuestion } from "../state.js";
 
 const LAST_SILENCE = 0.25; // of the idle limit
 const LAST_OF_CEILING = 0.1; // of the ceiling

@@ -1,10 +1,10 @@
 // stateIcon: the state of a call as a shape of its own; colour never speaks alone.
 
 import { drawn, path } from "./icon.js";
-import { h } from "../lib/dom.js";
-import { STATE_WORDS } from "../lib/state.js";
+import { h } from "../../lib/dom.js";
+import { STATE_WORDS } from "../../lib/state.js";
 
-/** @typedef {import("../lib/state.js").CallState} CallState */
+/** @typedef {import("../../lib/state.js").CallState} CallState */
 /** @typedef {import("./icon.js").Shape} Shape */
 
 const SOLID = { class: "solid" };

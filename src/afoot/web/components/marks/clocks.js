@@ -1,8 +1,8 @@
 // silenceRing and ceilingLine: the two clocks of a call. Silence can begin again, so it is a ring; the ceiling only goes
 // one way, so it is a line with a wall. Both are dotted while they stand still.
 
-import { h, svg } from "../lib/dom.js";
-import { effect } from "../lib/signal.js";
+import { h, svg } from "../../lib/dom.js";
+import { effect } from "../../lib/signal.js";
 
 const JUMP = 3; // per cent of the ring: it is filled by more at once only when a call was silent and is heard again
 

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { readClocks } from "../../../src/afoot/web/lib/clock_reading.js";
-import { applyNews, beginCall, callFromView, evolve } from "../../../src/afoot/web/lib/fold.js";
+import { readClocks } from "../../../../src/afoot/web/lib/call/clock_reading.js";
+import { applyNews, beginCall, callFromView, evolve } from "../../../../src/afoot/web/lib/fold.js";
 
-const vectors = JSON.parse(readFileSync(new URL("../../vectors/clocks.json", import.meta.url), "utf8"));
+const vectors = JSON.parse(readFileSync(new URL("../../../vectors/clocks.json", import.meta.url), "utf8"));
 const OPENED = { type: "opened", at: 10, tool: "t", server: "s", caller: "c", arguments: {} };
 
 function folded({ facts: [first, ...rest], heard, readings = 0, clocks }) {

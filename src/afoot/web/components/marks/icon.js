@@ -1,6 +1,6 @@
 // icon: the small marks of the console, drawn in a square of 16. Shapes of the states are in state_icon.js.
 
-import { svg } from "../lib/dom.js";
+import { svg } from "../../lib/dom.js";
 
 /** @typedef {[tag: string, attributes: Props]} Shape */
 

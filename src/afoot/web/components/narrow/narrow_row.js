@@ -1,15 +1,15 @@
 // narrowRow: a live call in two lines, for the side panel and for the frame of a host: name and per cent, then words and
 // both clocks; its bar is the lower edge.
 
-import { ceilingLine, silenceRing } from "./clocks.js";
-import { progressBar, shownFraction } from "./progress_bar.js";
-import { stateIcon } from "./state_icon.js";
-import { callWords } from "../lib/call_words.js";
-import { readClocks } from "../lib/clock_reading.js";
-import { h } from "../lib/dom.js";
-import { formatLeft, formatNumber, formatPercent, formatSpan, safeText } from "../lib/format.js";
-import { computed } from "../lib/signal.js";
-import { isLive, stateOf } from "../lib/state.js";
+import { ceilingLine, silenceRing } from "../marks/clocks.js";
+import { progressBar, shownFraction } from "../marks/progress_bar.js";
+import { stateIcon } from "../marks/state_icon.js";
+import { callWords } from "../../lib/call/call_words.js";
+import { readClocks } from "../../lib/call/clock_reading.js";
+import { h } from "../../lib/dom.js";
+import { formatLeft, formatNumber, formatPercent, formatSpan, safeText } from "../../lib/format.js";
+import { computed } from "../../lib/signal.js";
+import { isLive, stateOf } from "../../lib/state.js";
 
 /**
  * @typedef {object} RowOptions
@@ -58,7 +58,7 @@ export function narrowRow(call, { at, depth = 0, action, words }) {
 /**
  * Both clocks with their figures; nothing for a call that is over.
  * @param {() => ClockReading | null} clocks
- * @param {() => import("../lib/state.js").CallState} state
+ * @param {() => import("../../lib/state.js").CallState} state
  */
 function clockFigures(clocks, state) {
   const isAsked = () => clocks()?.answer_left_s != null;

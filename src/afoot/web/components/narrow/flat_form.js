@@ -1,7 +1,7 @@
 // flatForm: the fields of a flat schema, for surfaces that are narrow. A schema that they cannot show gives null.
 
-import { h } from "../lib/dom.js";
-import { safeText } from "../lib/format.js";
+import { h } from "../../lib/dom.js";
+import { safeText } from "../../lib/format.js";
 
 /** @typedef {{element: HTMLElement, read: () => unknown}} FlatField `read` returns undefined for an empty field */
 

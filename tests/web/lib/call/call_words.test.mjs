@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { cancelInWords, tagsOf, warningOf } from "../../../src/afoot/web/lib/call_words.js";
-import { readClocks } from "../../../src/afoot/web/lib/clock_reading.js";
-import { applyNews, beginCall, evolve } from "../../../src/afoot/web/lib/fold.js";
-import { stateOf } from "../../../src/afoot/web/lib/state.js";
+import { cancelInWords, tagsOf, warningOf } from "../../../../src/afoot/web/lib/call/call_words.js";
+import { readClocks } from "../../../../src/afoot/web/lib/call/clock_reading.js";
+import { applyNews, beginCall, evolve } from "../../../../src/afoot/web/lib/fold.js";
+import { stateOf } from "../../../../src/afoot/web/lib/state.js";
 
 // The terminal agrees with the same vectors (`tests/cli/terminal/test_call_words.py`).
-const vectors = JSON.parse(readFileSync(new URL("../../vectors/row_words.json", import.meta.url), "utf8"));
+const vectors = JSON.parse(readFileSync(new URL("../../../vectors/row_words.json", import.meta.url), "utf8"));
 
 for (const { name, facts, news, destructive = [], at, tags, warning, cancel } of vectors) {
   test(`V6: tags, warning and a pending cancel where ${name}`, () => {

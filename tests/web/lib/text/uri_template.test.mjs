@@ -1,7 +1,7 @@
 // URI templates of resources (RFC 6570), as far as servers offer them.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { fillTemplate, variablesOf } from "../../../src/afoot/web/lib/offers/uri_template.js";
+import { fillTemplate, variablesOf } from "../../../../src/afoot/web/lib/text/uri_template.js";
 
 test("V1, F3: the variables of a template are asked for once each", () => {
   assert.deepEqual(variablesOf("db://{table}/{row}{?lang,table}"), ["table", "row", "lang"]);
