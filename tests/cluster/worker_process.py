@@ -29,14 +29,18 @@ class WorkerProcess:
         slots: int = 4,
         prefix: Sequence[str] = (),
         label: str = "",
+        tools: Sequence[Path] = (TOOLS,),
+        marks: Path | None = None,
     ) -> None:
+        """`marks`: the folder in which the tools of tests from end to end leave their marks."""
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "worker.toml"
         config.write_text(f'drain_s = 2\n[cluster]\nredis = "{redis.url}"\nname = "{name}"\nlease_s = 1.0\n')
         self._errors = folder / "stderr"
-        words = ["worker", str(TOOLS), "--config", str(config), "--slots", str(slots), "--json"]
+        words = ["worker", *map(str, tools), "--config", str(config), "--slots", str(slots), "--json"]
         words += ["--label", label] if label else []
         environment = {**os.environ, "AFOOT_HOME": str(folder / "home"), "PYTHONPATH": str(TOOLS.parents[2])}
+        environment |= {} if marks is None else {"E2E_MARKS": str(marks)}
         with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(
                 [*prefix, sys.executable, "-m", "afoot", *words],

@@ -16,6 +16,7 @@ class Requests:
 
     def __init__(self, opened_by: OpeningRequest | None = None, repaired: int = 0) -> None:
         self.can_ask = False
+        self.is_followed = False
         self.opened_by = opened_by
         self.series = ProgressSeries(repaired=repaired)
 

@@ -6,6 +6,7 @@ One connection waits for three streams: the tail of all facts, the readings, and
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import DecodeError, json
@@ -29,6 +30,7 @@ RETRY_S: Final = 0.2
 
 Obey = Callable[[DrainOrder], object]
 
+_reading_decoder: json.Decoder[Reading] = json.Decoder(Reading)
 _readings_decoder: json.Decoder[list[tuple[str, int, Reading]]] = json.Decoder(list[tuple[str, int, Reading]])
 _command_decoder: json.Decoder[OwnerCommand] = json.Decoder(OwnerCommand)
 _log = logging.getLogger("afoot.cluster")
@@ -182,6 +184,8 @@ class Inbox:
             except StoreError as error:  # damaged, or of a newer version: the call is not shown here
                 _log.warning("facts of another gateway cannot be read: %s", error)
                 entries = list[Entry]()
+            if entries and b"r" in fields:
+                self._note_reading(entries[0].call, fields[b"r"])
             if entries and not self._engine.mirrors.take(owner, entries):
                 call = entries[0].call
                 known = self._engine.mirrors.newest(call) or 0
@@ -189,6 +193,12 @@ class Inbox:
         self._journal.position = position
         if is_gap:
             await self.load()  # the tail was trimmed before it was read
+
+    def _note_reading(self, call: str, told: bytes) -> None:
+        """Take in the newest reading before an end or a question: these are seen no sooner than that."""
+        number, _, body = told.partition(b" ")
+        with suppress(DecodeError):  # of another version
+            self._engine.mirrors.note(call, int(number), _reading_decoder.decode(body))
 
 
 def _pairs(flat: Any) -> Iterable[tuple[bytes, bytes]]:

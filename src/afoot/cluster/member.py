@@ -159,7 +159,7 @@ class ClusterService:
     async def __aenter__(self) -> Self:
         engine, journal = self._engine, self._member.journal
         engine.clock.follow(self._lease.skew_s)
-        outbox = Outbox(journal)
+        outbox = Outbox(journal, self._lives)
         self._functions = WorkerFunctions(
             journal, self._open_queue, engine.recorder, lambda call: engine.own_call(call) is not None
         )
@@ -325,6 +325,9 @@ class ClusterService:
                 self._lease.has_lapsed = False
                 self._functions.look_again()  # nothing was sent to a gateway that was taken for dead
                 self._slots.look_again()
+
+    def _lives(self, gateway: str) -> bool:
+        return any(one.id == gateway and one.lives for one in self._lease.gateways)
 
     @property
     def _is_draining(self) -> bool:

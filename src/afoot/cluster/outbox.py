@@ -29,6 +29,7 @@ MAX_COMMANDS: Final = 10_000  # that wait for Redis; more are refused
 RETRY_S: Final = 0.5
 TURN_S: Final = 10.0  # of a request that opens a call with a key; one that dies in it holds up no longer
 TURN_PAUSE_S: Final = 0.01
+CAUGHT_UP_S: Final = 2.0  # for which what another gateway has just recorded is waited for
 
 # Keeps a command beside its call, and tells the owner; gives 0 for a call that is over. If Redis has lost
 # that a call lives, its owner looks for commands once it has noted that again.
@@ -56,7 +57,9 @@ _log = logging.getLogger("afoot.cluster")
 class Outbox:
     """The messages to other gateways (`core.ports.OtherGateways`). `run` sends until it is cancelled."""
 
-    def __init__(self, journal: RedisJournal) -> None:
+    def __init__(self, journal: RedisJournal, lives: Callable[[str], bool] = lambda gateway: True) -> None:
+        self.id = journal.owner
+        self.lives = lives
         self._journal = journal
         self._commands: deque[tuple[str, OwnerCommand]] = deque()
         self._wakeup = Wakeup()
@@ -88,13 +91,19 @@ class Outbox:
                 raise StoreError("another request with this key is being opened, and does not end")
             await asyncio.sleep(TURN_PAUSE_S)
         try:
-            # What was recorded before is in the tail; it is known here once the reader of that is there.
-            newest = int(await journal.command("HGET", f"{journal.prefix}meta", "pos") or 0)
-            while journal.position < newest and loop.time() < until:  # noqa: ASYNC110 - it is milliseconds
-                await asyncio.sleep(TURN_PAUSE_S)
+            await self.caught_up(until - loop.time())
             yield
         finally:
             await journal.run(_END_TURN, name, mine)
+
+    async def caught_up(self, within_s: float = CAUGHT_UP_S) -> None:
+        """Wait until all is known here that was recorded before, but not for long; raises StoreError."""
+        journal, loop = self._journal, asyncio.get_running_loop()
+        until = loop.time() + within_s
+        # What was recorded before is in the tail; it is known here once the reader of that is there.
+        newest = int(await journal.command("HGET", f"{journal.prefix}meta", "pos") or 0)
+        while journal.position < newest and loop.time() < until:  # noqa: ASYNC110 - it is milliseconds
+            await asyncio.sleep(TURN_PAUSE_S)
 
     async def run(self) -> None:
         """Send commands as they come. While Redis is away they wait."""

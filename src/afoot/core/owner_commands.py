@@ -26,4 +26,11 @@ class HandOverCommand(Struct, frozen=True, omit_defaults=True, tag="hand_over"):
     what: str
 
 
-OwnerCommand = CancelCommand | AnswerCommand | HandOverCommand
+class FollowCommand(Struct, frozen=True, omit_defaults=True, tag="follow"):
+    """Take note whether requests follow the call at a gateway: while they do, nobody's leaving cancels it."""
+
+    gateway: str
+    is_followed: bool = True
+
+
+OwnerCommand = CancelCommand | AnswerCommand | HandOverCommand | FollowCommand

@@ -210,6 +210,11 @@ class CallerPresence(Protocol):
         ...
 
     @property
+    def is_followed(self) -> bool:
+        """Whether a request of its caller follows the call here."""
+        ...
+
+    @property
     def opened_by(self) -> OpeningRequest | None:
         """The request that opened the call."""
         ...
@@ -378,12 +383,26 @@ class Cluster(Protocol):
 class OtherGateways(Protocol):
     """The other gateways of a cluster, as the engine reaches those that own calls (D1)."""
 
+    @property
+    def id(self) -> str:
+        """The id of this gateway."""
+        ...
+
+    @property
+    def lives(self) -> Callable[[str], bool]:
+        """Tell whether another gateway lives."""
+        ...
+
     def send(self, call: str, command: OwnerCommand) -> None:
         """Send a command to the owner of a call. It is kept until the owner, whoever that is, takes it."""
         ...
 
     def sent(self) -> Awaitable[None]:
         """Wait until the commands so far are kept."""
+        ...
+
+    def caught_up(self) -> Awaitable[None]:
+        """Wait until all is known here that was recorded before, but not for long; raises StoreError."""
         ...
 
     def turn(self, caller: str, key: str) -> AbstractAsyncContextManager[None]:

@@ -26,6 +26,7 @@ from afoot.core.facts import (
     Admitted,
     Amended,
     Answer,
+    Asked,
     CancelRequested,
     Entry,
     Fact,
@@ -45,7 +46,13 @@ from afoot.core.facts import (
     Trace,
 )
 from afoot.core.names import full_name, own_name
-from afoot.core.owner_commands import AnswerCommand, CancelCommand, HandOverCommand, OwnerCommand
+from afoot.core.owner_commands import (
+    AnswerCommand,
+    CancelCommand,
+    FollowCommand,
+    HandOverCommand,
+    OwnerCommand,
+)
 from afoot.core.ports import (
     BeforeCallHooks,
     CallOrigin,
@@ -365,8 +372,13 @@ class Engine:
         facts = decide(call, wish)
         for fact in facts:
             evolve(call, fact)
-            if type(fact) is Finished and call.readings > live.sampled_number:
-                self.recorder.sample(live, call.heard)  # the newest reading is always kept
+            kind = type(fact)
+            if (kind is Finished or (kind is Asked and self.others is not None)) and (
+                call.readings > live.sampled_number
+            ):
+                self.recorder.sample(
+                    live, call.heard
+                )  # the newest reading is always kept, and seen before it
             self.recorder.fact(Entry(call.id, call.seq, fact), live)
         return facts
 
@@ -718,6 +730,8 @@ class Engine:
         """Ask a call to stop; it has its grace to leave a partial result. Nothing happens if it is over."""
         if live.call.state in (State.CANCELLING, State.FINISHED):
             return
+        if by == "disconnect" and live.followed_at and self._is_followed_elsewhere(live):
+            return
         if len(reason) > MAX_REASON_CHARS:
             reason = f"{reason[:MAX_REASON_CHARS]}…"
         if live.mirror is not None:
@@ -838,6 +852,14 @@ class Engine:
 
     # Calls that other gateways of a cluster own
 
+    def tell_followed(self, live: LiveCall, is_followed: bool) -> None:
+        """Tell the owner of a call whether requests of its caller follow it here."""
+        if live.mirror is not None and self.others is not None and not live.call.is_finished:
+            self._send_to_owner(live, FollowCommand(self.others.id, is_followed))
+
+    def _is_followed_elsewhere(self, live: LiveCall) -> bool:
+        return self.others is not None and any(map(self.others.lives, live.followed_at))
+
     def _send_to_owner(self, live: LiveCall, command: OwnerCommand) -> None:
         if self.others is not None:
             self.others.send(live.call.id, command)
@@ -846,11 +868,17 @@ class Engine:
         """Carry out a command that another gateway sent for a call of ours; raises what its method raises."""
         match command:
             case CancelCommand():
+                if command.by == "disconnect" and live.caller_requests and live.caller_requests.is_followed:
+                    return  # its caller has left another gateway
                 self.cancel(live, command.by, command.reason, command.who)
             case AnswerCommand():
                 self.answer(command.question, command.answer)
             case HandOverCommand():
                 self.hand_over(live, command.what)
+            case FollowCommand():
+                live.followed_at.discard(command.gateway)
+                if command.is_followed:
+                    live.followed_at.add(command.gateway)
 
     def hand_over(self, live: LiveCall, what: str) -> None:
         """Write that a request of the caller ends before its call, and how the caller finds the call."""

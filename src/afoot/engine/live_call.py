@@ -131,6 +131,7 @@ class LiveCall(Struct, eq=False):
     caller_requests: CallerPresence | None = None  # kept by `serve`, once a request follows this call
     is_recovered: bool = False  # it comes from the history: its caller had no time to come back yet
     mirror: Mirror | None = None  # another gateway owns it; None: this one does
+    followed_at: set[str] = set()  # the other gateways at which requests of its caller follow it
     inner: bool = False  # made by a call of ours: its caller has paid for that one (G2)
     parent: "LiveCall | None" = None
     below: "Subtree | None" = None  # once it has called a tool itself

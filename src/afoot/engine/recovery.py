@@ -36,6 +36,9 @@ LASTING_CALLERS = (
 # Raised for a stored call that is damaged, or of a newer version; it may not stop all others.
 UNREADABLE = (AfootError, ValueError, KeyError)
 
+NEW_S = 10.0
+ID_RANDOM_CHARS = 32  # of the id of a call; those before are the time of its opening
+
 log = logging.getLogger("afoot.engine")
 
 
@@ -43,6 +46,11 @@ async def load_call(engine: Engine, call_id: str) -> LiveCall:
     """A call that lives, or that the journal remembers; raises UnknownName."""
     with suppress(UnknownName):
         return engine[call_id]
+    if engine.others is not None and _is_new(call_id, engine.clock.now()):
+        with suppress(StoreError):
+            await engine.others.caught_up()  # it may live at another gateway
+        with suppress(UnknownName):
+            return engine[call_id]
     # While the journal is away, memory has the rest. It is looked at first: facts that are written meanwhile
     # leave memory, and the journal may have been read before.
     kept = engine.recorder.kept(call_id, 0)
@@ -56,6 +64,14 @@ async def load_call(engine: Engine, call_id: str) -> LiveCall:
         note_sample(live.call, samples[-1])
         live.sampled_number = live.call.readings
     return live
+
+
+def _is_new(call_id: str, now: float) -> bool:
+    """Whether a call was opened a moment ago: an older one that lives anywhere is known here."""
+    try:
+        return now - int(call_id[:-ID_RANDOM_CHARS], 16) / 1000 < NEW_S
+    except ValueError:
+        return False
 
 
 async def load_call_by_key(engine: Engine, caller: str, key: str) -> LiveCall | None:

@@ -5,7 +5,7 @@ Both live in memory alone: a gateway that starts again learns anew who is there.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -39,16 +39,24 @@ class CallerRequests(Struct, eq=False):
     told_place: bool = False  # the model was told at once where a person can answer (Q5)
     taken: tuple[int, int] = (0, 0)  # how many facts and readings the request before has taken
     series: ProgressSeries = field(default_factory=ProgressSeries)  # the numbers that were sent (P4)
+    tell_owner: Callable[[bool], object] | None = (
+        None  # whether it is followed here, if another gateway has it
+    )
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a request of the newest round follows the call."""
+        return self.attached > 0
 
     def reopened(self, request: OpeningRequest, *, can_ask: bool) -> None:
         """Count the request that joined the call after its caller had left, as if it had opened it."""
         self.opened_by = request
-        self.attached = 1
+        self._count(1)
         self.can_ask = self.can_ask or can_ask
 
     def joined(self, *, can_ask: bool) -> None:
         """Count one more request of the newest round."""
-        self.attached = max(0, self.attached) + 1
+        self._count(max(0, self.attached) + 1)
         self.can_ask = self.can_ask or can_ask
 
     def waited(self, *, can_ask: bool) -> None:
@@ -63,13 +71,13 @@ class CallerRequests(Struct, eq=False):
             self.round = number
             self.attached = 0
         if number == self.round:
-            self.attached += 1
+            self._count(self.attached + 1)
 
     def ended_with_round(self, number: int, retry_until: float) -> None:
         """Note that a request ended with round `number`, and the time by which its retry is due."""
         if self.round < number:
             self.round = number
-            self.attached = 0
+            self._count(0)
             self.retry_until = retry_until
 
     def left(self, number: int) -> bool:
@@ -77,7 +85,15 @@ class CallerRequests(Struct, eq=False):
         if number != self.round:
             return False
         self.attached -= 1
+        if self.attached <= 0 and self.tell_owner is not None:
+            self.tell_owner(False)
         return self.attached <= 0
+
+    def _count(self, attached: int) -> None:
+        was_followed = self.attached > 0
+        self.attached = attached
+        if self.tell_owner is not None and (attached > 0) is not was_followed:
+            self.tell_owner(attached > 0)
 
     def new_series(self) -> ProgressSeries:
         """Progress numbers for one more request, which go on where those of all others are."""

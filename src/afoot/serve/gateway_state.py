@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, field, json
 
 from afoot.config.client_limits import ClientLimits
 from afoot.config.settings import Settings
-from afoot.core.call import INSTEAD, Call
+from afoot.core.call import INSTEAD, Call, ProgressSeries
 from afoot.core.facts import Answer, Question
 from afoot.core.ports import CallOrigin, Cluster, TimerHandle, Tool
 from afoot.core.sealing_keys import SealingKey
@@ -25,7 +25,7 @@ from afoot.providers.browser.provider import BrowserProvider
 from afoot.providers.upstream.servers import Servers
 from afoot.serve.access.browser_sessions import BrowserSessions
 from afoot.serve.access.tokens import TokenChecks
-from afoot.serve.caller_presence import Callers
+from afoot.serve.caller_presence import Callers, known_requests
 from afoot.serve.function_offers import FunctionOffers
 from afoot.serve.resources import ChangeListener, ResourceCatalog, ServerResources
 from afoot.serve.unread_results import UnreadResults
@@ -306,18 +306,37 @@ class GatewayState(Struct):
         state = sealed_state.unseal_request_state(sealed, key, self.engine.clock.now())
         digest = sealed_state.request_digest(tool_call.name, bytes(tool_call.arguments))
         sealed_state.check_binding(state, caller, digest)
+        if self.engine.others is not None and not self._knows(state):
+            with suppress(StoreError):
+                await self.engine.others.caught_up()
         try:
             return await self.own_call(state.call, caller), state
         except UnknownName:
             raise Fault(INVALID_PARAMS, "params.requestState: its call is no longer known") from None
 
-    def seal_request_state(self, live: LiveCall, tool_call: ToolCall, caller: str, number: int) -> str:
+    def _knows(self, state: sealed_state.RequestState) -> bool:
+        """Whether all is known here that was on record when a state was sealed, maybe at another gateway."""
+        return state.call in self.engine and self.engine[state.call].recorded >= state.seq
+
+    def seal_request_state(
+        self,
+        live: LiveCall,
+        tool_call: ToolCall,
+        caller: str,
+        number: int,
+        series: ProgressSeries | None = None,
+    ) -> str:
         """The request state for round `number`, whose request must be the same again."""
         call, limits = live.call, live.call.opened.limits
         now = self.engine.clock.now()
         expires = now + limits.answer_s + limits.ceiling_s
         digest = sealed_state.request_digest(tool_call.name, bytes(tool_call.arguments))
-        state = sealed_state.RequestState(call.id, number, caller, digest, expires, len(call.questions), now)
+        told = (None, None) if series is None else (series.last, series.total)
+        requests = known_requests(live)
+        taken = (0, 0) if requests is None else requests.taken
+        state = sealed_state.RequestState(
+            call.id, number, caller, digest, expires, len(call.questions), now, *told, call.seq, taken
+        )
         key = self.sealing_key()
         return sealed_state.seal(state, key.secret, key.id)
 

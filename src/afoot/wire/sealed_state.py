@@ -34,6 +34,10 @@ class RequestState(Struct, frozen=True, array_like=True):
     expires: float
     asked: int = 0  # how many questions the call had asked when this was sealed: a retry answers only those
     at: float = 0.0  # when it was sealed: a retry that declines at once comes from a program (A8)
+    told: float | None = None  # the last progress that was sent; the retry's goes on behind it (P4)
+    total: float | None = None
+    seq: int = 0  # the last fact of the call when this was sealed: the gateway of the retry must know it
+    taken: tuple[int, int] = (0, 0)  # how many facts and readings its request has taken
 
 
 class LookupState(Struct, frozen=True, array_like=True):

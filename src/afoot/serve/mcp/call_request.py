@@ -6,7 +6,9 @@ request opened, it resumes a stream that broke, or it waits for a call that was 
 asked, and what its leaving means, is up to its `Era`; where the frames go, to its `ResponseStream`.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any, Protocol, Self
 
@@ -54,6 +56,7 @@ from afoot.wire.handle_tools import NO_FIELDS, handle_result, text_result
 from afoot.wire.jsonrpc import INTERNAL_ERROR, Fault
 from afoot.wire.results import ErrorMeta, FrameMeta, ProgressMeta, ResultMeta, ToolCall
 
+READINGS_LAG_S = 0.15  # by which a gateway may hear of another one's readings later
 FIRST_NOTICE_S = 2.0  # no notice of ours before a call is this old (T5)
 AFTER_FORM_S = 1.0  # a call that runs on after a form is handed over no sooner than this
 FIRST_ESTIMATE_S = 1.0  # no estimate before a request is this old: most are over by then
@@ -219,7 +222,7 @@ class CallRequest(Struct, eq=False):
                 raise gateway.refusal(error) from None
         opened_by = tool_call.id, era.version, tool_call.token
         if request.joins_call:
-            request.requests = requests_of(request.live)
+            request.requests = _requests_here(gateway, request.live)
             request.requests.reopened(opened_by, can_ask=can_ask)
             request.round = request.requests.round
         else:
@@ -297,7 +300,7 @@ class CallRequest(Struct, eq=False):
         request._choose_task(live.tool)
         request.live = live
         request.joins_call = True
-        request.requests = requests_of(live)
+        request.requests = _requests_here(gateway, live)
         request.requests.joined(can_ask=tool_call.capabilities.can("form"))
         request.round = request.requests.round
         return request
@@ -317,8 +320,11 @@ class CallRequest(Struct, eq=False):
         request._due = deadline
         live, state = await gateway.find_retried_call(tool_call, caller)
         request.live = live
-        request.requests = requests_of(live)
+        request.requests = _requests_here(gateway, live)
         request.round = state.round
+        if state.told is not None:  # another gateway may have sent it
+            request.requests.merge_series(ProgressSeries(state.told, state.total))
+        request.requests.taken = max(request.requests.taken, state.taken)
         request._take_answers(state.asked, gateway.engine.clock.now() - state.at)
         await gateway.engine.wait_until_taken(live)
         if handle_tools.is_handle_tool(tool_call.name):
@@ -343,7 +349,7 @@ class CallRequest(Struct, eq=False):
         request = cls(gateway, tool_call, caller, stream, era)
         request.live = live
         request.joins_call = True
-        request.requests = requests_of(live)
+        request.requests = _requests_here(gateway, live)
         request._after = after
         return request
 
@@ -425,6 +431,8 @@ class CallRequest(Struct, eq=False):
             return
         live = self.live
         engine = self.gateway.engine
+        if self.waits and engine.others is not None:
+            await self._skip_told()
         if engine.wire_log is not None:
             self.stream = record_request(self.stream, engine.wire_log, self.tool_call, live.call.id)
         is_new = not (self.round or self.waits or self.joins_call or live.call.end or live.call.open)
@@ -513,6 +521,16 @@ class CallRequest(Struct, eq=False):
         self.live = live
         self.requests = requests_of(live)
         self.requests.waited(can_ask=self.tool_call.capabilities.can("form"))
+
+    async def _skip_told(self) -> None:
+        """Leave out the readings that another gateway has told, so that numbers only rise (P4)."""
+        live = self.live
+        if live.mirror is not None and live.call.end is None:
+            await asyncio.sleep(READINGS_LAG_S)  # that one may be ahead of this one
+        if (latest := live.call.latest) is not None:
+            seq, number = self.requests.taken
+            self.requests.taken = seq, max(number, live.call.readings)
+            self.requests.merge_series(ProgressSeries(latest.progress, latest.total))
 
     def _take_answers(self, had: int, open_s: float) -> None:
         """Answer the questions still open; an answer that is missing or does not fit is asked for again.
@@ -717,6 +735,10 @@ class CallRequest(Struct, eq=False):
 
     def _pause(self, asked: list[Question], follower: Follower, frames: list[bytes]) -> bytes | None:
         """Ask the caller in the way of its era, or hand over; the last frame, if that ends this request."""
+        before = self.requests.taken
+        if self.era.modern:  # if it ends, its state says how far it came
+            self._add_held_progress(asked, follower, frames)
+            self.requests.taken = follower.seq, follower.number
         more, last = self.era.ask(self, asked) if asked else ([], None)
         has_form = self._hold_due()
         # Whoever leaves is to find it again, so it is on record first.
@@ -731,12 +753,22 @@ class CallRequest(Struct, eq=False):
         if last is not None and call.latest is not None and follower.number < call.readings:
             follower.number = call.readings
             self._add_progress(call.latest, None, frames)  # the rate had held it back
-        if last is not None:  # the next request goes on there
-            self.requests.taken = follower.seq, follower.number
+        # The next request goes on there.
+        self.requests.taken = before if last is None else (follower.seq, follower.number)
         frames += more
         if more and self._mark is not None:
             self._mark(len(frames), follower.seq)
         return last
+
+    def _add_held_progress(self, asked: list[Question], follower: Follower, frames: list[bytes]) -> None:
+        """Add the reading that the rate has held back, if this request is about to end with a round."""
+        is_due = bool(self.live.recorded) and self.gateway.engine.clock.now() >= self._due
+        latest, number = self.live.call.latest, self.live.call.readings
+        if latest is None or follower.number >= number:
+            return
+        if is_due or any(self.era.may_ask(self, one) for one in asked):
+            follower.number = number
+            self._add_progress(latest, None, frames)
 
     def _hold_due(self) -> bool:
         """Return whether a form is open at the caller: nothing is handed over meanwhile (H5).
@@ -1022,6 +1054,14 @@ class CallRequest(Struct, eq=False):
             meta.progress = meta.progress or ProgressMeta()
             meta.progress.eta_s, meta.progress.eta_range_s = eta.left_s, eta_range(eta)
         return meta
+
+
+def _requests_here(gateway: GatewayState, live: LiveCall) -> CallerRequests:
+    """The requests that follow a call here; another gateway that owns it is told whether there are any."""
+    found = requests_of(live)
+    if live.mirror is not None and found.tell_owner is None:
+        found.tell_owner = partial(gateway.engine.tell_followed, live)
+    return found
 
 
 def _is_own_tool(gateway: GatewayState, tool_call: ToolCall) -> bool:

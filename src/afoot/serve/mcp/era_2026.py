@@ -261,7 +261,9 @@ class Era2026(Struct, eq=False):
         if not request.waits:
             retry_until = 0.0 if asked else gateway.engine.clock.now() + RETRY_WITHIN_S
             request.requests.ended_with_round(number, retry_until)
-        state = gateway.seal_request_state(request.live, request.tool_call, request.caller, number)
+        state = gateway.seal_request_state(
+            request.live, request.tool_call, request.caller, number, request.series
+        )
         return mcp_2026.input_required_result(request.tool_call.id, gateway.info, asked, state)
 
 

@@ -33,6 +33,8 @@ for _, s in ipairs(given.facts) do
     kept[#kept + 1] = s
   end
 end
+local newest = {}
+for _, s in ipairs(given.samples) do newest[s[1]] = s end
 local pos, bytes = tonumber(redis.call('HGET', p .. 'meta', 'pos') or '0'), 0
 for _, s in ipairs(kept) do
   local call = s[1]
@@ -46,6 +48,11 @@ for _, s in ipairs(kept) do
   if #body <= large then
     entry[#entry + 1] = 'b'
     entry[#entry + 1] = body
+  end
+  local reading = newest[call]  -- that was made before the last of these facts
+  if reading then
+    entry[#entry + 1] = 'r'
+    entry[#entry + 1] = string.format('%.0f ', reading[2]) .. ARGV[reading[4]]
   end
   redis.call(unpack(entry))
   redis.call('HSET', key, 's', s[3], 'o', me, 'n', s[5])
