@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, Protocol
 
-from msgspec import DecodeError, json
+from msgspec import json
 from msgspec.structs import replace
 from redis.exceptions import RedisError
 
@@ -28,6 +28,7 @@ from afoot.cluster.runs import (
     KEEP_S,
     LARGE_BODY,
     TELL_OWNER,
+    UNREADABLE,
     OfferedTool,
     OpenRequests,
     OwnerChanged,
@@ -224,12 +225,15 @@ class FunctionWorker:
                     continue
                 for _, entries in found.items() if isinstance(found, dict) else found or ():
                     for name, fields in entries:
-                        self._take(
-                            fields
-                            if isinstance(fields, dict)
-                            else dict(zip(fields[::2], fields[1::2], strict=True))
-                        )
                         place = name.decode()
+                        try:
+                            self._take(
+                                fields
+                                if isinstance(fields, dict)
+                                else dict(zip(fields[::2], fields[1::2], strict=True))
+                            )
+                        except Exception:  # else nothing behind it would be read
+                            _log.exception("%s %s cannot be read, and is skipped", key, place)
         finally:
             await client.aclose()
 
@@ -243,7 +247,7 @@ class FunctionWorker:
             return
         try:
             message = read_to_worker(fields[b"f"])
-        except DecodeError as error:
+        except UNREADABLE as error:
             _log.error("a message for a function cannot be read: %s", error)
             return
         if isinstance(message, OwnerChanged):

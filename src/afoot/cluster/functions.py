@@ -11,12 +11,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from msgspec import DecodeError, Raw, json
+from msgspec import Raw, json
 
 from afoot.cluster.lease import Member
 from afoot.cluster.runs import (
     KEEP_S,
     TELL_WORKER,
+    UNREADABLE,
     UNWANT,
     WANT,
     FromWorker,
@@ -364,7 +365,7 @@ class WorkerCall:
     def _read(self, body: bytes) -> None:
         try:
             messages = read_from_worker(body)
-        except DecodeError as error:
+        except UNREADABLE as error:
             _log.error("call %s: its worker said what cannot be read: %s", self._message.id, error)
             return
         for message in messages:

@@ -123,7 +123,8 @@ class Inbox:
         for body in bodies:
             try:
                 self._engine.obey(live, _command_decoder.decode(body))
-            except (AfootError, DecodeError) as error:  # answered by somebody else, or of a newer version
+            except (AfootError, DecodeError, ValueError, RecursionError) as error:
+                # It was answered by somebody else, or the command is of a newer version.
                 _log.info("call %s: a command was not carried out: %s", call_id, error)
         await self._engine.recorder.recorded()  # a gateway that dies now leaves them to the next owner
         await self._journal.command("LTRIM", key, len(bodies), -1)
@@ -146,7 +147,14 @@ class Inbox:
         for key, entries in found.items() if isinstance(found, dict) else found or ():
             at = self._keys.index(key.decode())
             for place, fields in entries:
-                await self._take(at, place, dict(_pairs(fields)))
+                try:
+                    await self._take(at, place, dict(_pairs(fields)))
+                except (RedisError, OSError, StoreError):
+                    raise  # it is read again
+                except Exception:  # it would be read again for ever, and nothing behind it
+                    _log.exception("%s %s cannot be read, and is skipped", key.decode(), place.decode())
+                    if at == 0:
+                        self._journal.position = int(place.partition(b"-")[0])
                 self._places[at] = place.decode()
             if at == 2:  # results may be large, and nobody reads them again
                 await self._journal.command("XDEL", self._keys[at], *(place for place, _ in entries))
@@ -157,7 +165,7 @@ class Inbox:
         elif at == 1 and fields[b"o"].decode() != self._journal.owner:
             try:
                 readings = _readings_decoder.decode(fields[b"j"])
-            except DecodeError:  # of another version
+            except (DecodeError, UnicodeDecodeError, RecursionError):  # of another version
                 return
             for call, number, reading in readings:
                 self._engine.mirrors.note(call, number, reading)

@@ -40,7 +40,8 @@ if lease > 0 then
 else
   forget_member(role, me)
 end
-local found = {string.format('%.6f', now), redis.call('HGET', p .. 'meta', 'left') or '0'}
+local left = tonumber(redis.call('HGET', p .. 'meta', 'left') or 0) or 0
+local found = {string.format('%.6f', now), string.format('%.0f', left)}
 for _, kind in ipairs({'gateway', 'worker'}) do
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', p .. kind .. 's', '-inf', now - forget)) do
     forget_member(kind, id)
@@ -201,6 +202,7 @@ class Lease:
         self.skew_s = now - (wall + took_s / 2)
         members: dict[str, list[Member]] = {role: [] for role in ROLES}
         for role, name, until, told in zip(found[2::4], found[3::4], found[4::4], found[5::4], strict=True):
-            members[role.decode()].append(Member(name.decode(), float(until) - now, told))
+            # An id that somebody else wrote may be anything; this thread must go on.
+            members[role.decode()].append(Member(name.decode(errors="replace"), float(until) - now, told))
         self.gateways, self.workers = (members[role] for role in ROLES)
         self.departures = int(found[1])

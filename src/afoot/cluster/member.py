@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from typing import Final, Self
 
-from msgspec import DecodeError, json
+from msgspec import json
 from msgspec.structs import replace
 
 from afoot.cluster.checks import LossyRedis, losses, read_redis_settings
@@ -22,7 +22,7 @@ from afoot.cluster.inbox import Inbox
 from afoot.cluster.lease import GatewayInfo, Lease, Member
 from afoot.cluster.operations import DrainOrder, Operations
 from afoot.cluster.outbox import Outbox, send_readings
-from afoot.cluster.runs import WorkerInfo, read_worker
+from afoot.cluster.runs import UNREADABLE, WorkerInfo, read_worker
 from afoot.cluster.sealing_keys import SharedKeys
 from afoot.cluster.session_messages import SessionMessages
 from afoot.cluster.slots import ClusterSlots
@@ -120,7 +120,7 @@ def _takes_calls(one: Member) -> bool:
 def _read_gateway(one: Member) -> GatewayInfo:
     try:
         return json.decode(one.description, type=GatewayInfo)
-    except DecodeError:  # of another version
+    except UNREADABLE:  # of another version
         return GatewayInfo()
 
 

@@ -40,7 +40,7 @@ def read_order(body: bytes) -> DrainOrder | None:
     """An order as it came; None if it is of a newer version."""
     try:
         return _order_decoder.decode(body)
-    except DecodeError as error:
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
         _log.error("an order to this member of the cluster cannot be read: %s", error)
         return None
 

@@ -6,9 +6,10 @@ call must have of it is also kept in a stream, `said:CALL`, until they do: the n
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import DecodeError, Raw, Struct, json
+from msgspec.structs import replace
 
 from afoot.core.facts import Limits
 from afoot.core.ports import Tool
@@ -24,6 +25,7 @@ from afoot.store.redis.scripts import OWN
 
 KEEP_S: Final = 3600  # for which an inbox that nobody reads is kept
 LARGE_BODY: Final = 64 * 1024  # bytes; a larger message is not in the inbox, if it is kept
+UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)  # by `json.decode` for any bytes
 RUN_FUNCTION: Final = "afoot_run_function"  # the name of the one task that Docket carries
 VERSION: Final = 2  # of what is said here; a worker refuses a call of a later one
 
@@ -155,6 +157,13 @@ class OfferedTool(Struct, frozen=True, omit_defaults=True):
     worker: str = ""  # the label of the workers that run it
 
 
+class _Definition(Struct):
+    """The least that a definition has."""
+
+    name: str
+    inputSchema: Mapping[str, Any]
+
+
 class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     """A worker, as it describes itself."""
 
@@ -185,9 +194,20 @@ def read_worker(description: bytes) -> WorkerInfo | None:
     """Decode the description that a worker gives of itself; None if its version differs."""
     try:
         found = json.decode(description, type=WorkerInfo)
-    except DecodeError:
+    except UNREADABLE:
         return None
-    return found if found.speaks == VERSION else None
+    if found.speaks != VERSION:
+        return None
+    return replace(found, tools=[tool for tool in found.tools if _is_definition(tool.definition)])
+
+
+def _is_definition(body: Raw) -> bool:
+    """Whether this defines a tool: one that does not would keep all other tools from being offered."""
+    try:
+        json.decode(body, type=_Definition)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def read_from_worker(body: bytes) -> list[FromWorker]:

@@ -35,8 +35,10 @@ end
 local found = {redis.call('GET', p .. 'arguments-key') or ''}
 local all = redis.call('HGETALL', keys)
 for n = 1, #all, 2 do
-  local secret, from, expires = string.match(all[n + 1], '^(%S+) (%S+) (%S+)$')
-  if tonumber(expires) > 0 and tonumber(expires) <= now then
+  local secret, from, expires = string.match(all[n + 1], '^(%x+) ([%d.]+) ([%d.]+)$')
+  if not expires or #secret % 2 == 1 or all[n]:find('[^%x]') then
+    -- no gateway has written it
+  elseif tonumber(expires) > 0 and tonumber(expires) <= now then
     redis.call('HDEL', keys, all[n])
     if all[n] == '' then redis.call('DEL', p .. 'sealing') end
   else
@@ -58,8 +60,8 @@ local t = redis.call('TIME')
 local from = tonumber(t[1]) + tonumber(t[2]) / 1000000 + tonumber(ARGV[4])
 local all = redis.call('HGETALL', keys)
 for n = 1, #all, 2 do
-  local secret, since, expires = string.match(all[n + 1], '^(%S+) (%S+) (%S+)$')
-  if tonumber(expires) == 0 then
+  local secret, since, expires = string.match(all[n + 1], '^(%x+) ([%d.]+) ([%d.]+)$')
+  if expires and tonumber(expires) == 0 then
     expires = string.format('%.6f', from + tonumber(ARGV[5]))
     redis.call('HSET', keys, all[n], secret .. ' ' .. since .. ' ' .. expires)
   end
