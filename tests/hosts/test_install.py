@@ -11,7 +11,7 @@ from afoot.config import jsonc, settings
 from afoot.config.client_limits import stored_client_limits
 from afoot.config.settings import Settings
 from afoot.errors import CallerError
-from afoot.hosts import install, records, secrets, undo
+from afoot.hosts import install, records, secrets_file, undo
 from afoot.hosts.document import HostDocument
 from afoot.hosts.files import FileError
 from afoot.hosts.known_hosts import HOSTS, find_host
@@ -68,13 +68,15 @@ def test_adopted_servers_are_in_afoot_toml_and_their_secrets_in_a_file(sample: S
     file = install.config_file(None)
     servers = settings.load_settings(file).settings.servers
     assert set(servers) == {*sample.adopted.values()}
-    assert len(secrets.read_all()) == sample.secrets
+    assert len(secrets_file.read_all()) == sample.secrets
     assert "hush-" not in file.read_text()
     for server in servers.values():
-        filled = server.expanded({"PROJECTS": "", "DATABASE_URL": "", **variables(), **secrets.environment()})
+        filled = server.expanded(
+            {"PROJECTS": "", "DATABASE_URL": "", **variables(), **secrets_file.environment()}
+        )
         assert "${secret:" not in repr(filled)
     if sample.secrets:
-        assert secrets.secrets_file().stat().st_mode & 0o777 == 0o600 == file.stat().st_mode & 0o777
+        assert secrets_file.path().stat().st_mode & 0o777 == 0o600 == file.stat().st_mode & 0o777
 
 
 def test_a_missing_file_is_made_and_taken_away_again(home: Path, program: Path) -> None:
@@ -206,11 +208,13 @@ def test_a_server_that_two_hosts_have_is_adopted_once(home: Path) -> None:
         wish.file.write_text(json.dumps({"mcpServers": {"one": server}}))
     servers = [installed(wish, is_adopting=True).moved[0].server for wish in wishes]
     assert servers == ["one", "one", "one-claude-desktop"]
-    assert secrets.read_all() == {"ONE_TOKEN": "hush"}
+    assert secrets_file.read_all() == {"ONE_TOKEN": "hush"}
     undone(wishes[0])
-    assert set(tables()) == {"one", "one-claude-desktop"} and secrets.read_all().get("ONE_TOKEN") == "hush"
+    assert (
+        set(tables()) == {"one", "one-claude-desktop"} and secrets_file.read_all().get("ONE_TOKEN") == "hush"
+    )
     undone(wishes[1])
-    assert set(tables()) == {"one-claude-desktop"} and secrets.read_all().get("ONE_TOKEN") is None
+    assert set(tables()) == {"one-claude-desktop"} and secrets_file.read_all().get("ONE_TOKEN") is None
 
 
 def test_if_the_hosts_file_cannot_be_written_nothing_is_changed(
@@ -223,7 +227,7 @@ def test_if_the_hosts_file_cannot_be_written_nothing_is_changed(
     with pytest.raises(FileError, match="changed meanwhile"):
         plan.apply_install()
     assert wish.file.read_text() == "{}"
-    assert (config_text(), secrets.read_all(), records.read_records()) == ("", {}, {})
+    assert (config_text(), secrets_file.read_all(), records.read_records()) == ("", {}, {})
 
 
 def test_a_host_without_project_files_says_so(home: Path) -> None:
@@ -255,7 +259,7 @@ def test_the_way_of_each_server_is_kept(home: Path) -> None:
     assert "auth" not in found["github"]
     assert found["github-gemini"]["headers"] == {"Authorization": "Bearer ${GITHUB_PAT}"}
     assert found["github-gemini"]["ceiling_s"] == 600
-    assert secrets.read_all().get("MEMORY_TEMPLATE") == "hush-${not-a-variable}"
+    assert secrets_file.read_all().get("MEMORY_TEMPLATE") == "hush-${not-a-variable}"
     assert found["filesystem"]["args"][-1] == "${PROJECTS:-/data/ada}"
 
 

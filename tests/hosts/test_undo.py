@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from afoot.config import settings
-from afoot.hosts import install, records, secrets
+from afoot.hosts import install, records, secrets_file
 from tests.hosts.conftest import placed
 from tests.hosts.install_steps import config_text, installed, read, tables, undone
 from tests.hosts.sample_files import NAMES, SAMPLES, Sample
@@ -22,7 +22,7 @@ def test_undo_gives_the_same_bytes(sample: Sample, is_adopting: bool) -> None:
     installed(wish, is_adopting=is_adopting)
     undone(wish)
     assert wish.file.read_bytes() == sample.data
-    assert records.read_records() == {} and secrets.read_all() == {}
+    assert records.read_records() == {} and secrets_file.read_all() == {}
     assert config_text() == ""
 
 
@@ -44,7 +44,7 @@ def test_undo_after_other_edits_keeps_them(sample: Sample, is_adopting: bool) ->
     after = read(wish)
     assert after[wish.host.key].pop("new") == {"command": "new"}
     assert after == before and "mine\n" in wish.file.read_text()
-    assert config_text() == "" and secrets.read_all() == {}
+    assert config_text() == "" and secrets_file.read_all() == {}
 
 
 def test_adopted_servers_come_back_in_their_order(home: Path) -> None:

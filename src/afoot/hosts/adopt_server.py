@@ -16,7 +16,7 @@ from afoot.config import state_folder
 from afoot.config.mcp_json import HTTP, as_server
 from afoot.config.settings import Settings
 from afoot.config.tables import InvalidSetting, Server
-from afoot.hosts import secrets
+from afoot.hosts import secrets_file
 from afoot.hosts.document import (
     is_ours,
 )
@@ -76,9 +76,9 @@ class _SecretCollector:
 
     def secret(self, key: str, value: str) -> str:
         """Add a secret; returns the reference to it."""
-        name = secrets.free_name(self.name, key, value, self.known)
+        name = secrets_file.free_name(self.name, key, value, self.known)
         self.known[name] = self.found[name] = value
-        return secrets.reference(name)
+        return secrets_file.reference(name)
 
     def value(self, key: str, text: str) -> str:
         """A value of `env` or `headers`: every value is a secret, unless it names a variable."""
@@ -180,7 +180,7 @@ def _translate_text(origin: ServerOrigin, collector: _SecretCollector, key: str,
         return collector.secret(key, text) if "${" in text else text
     translated = translate_variables(text, origin.host.expands, origin.folder)
     # The folder of a project, which may be in it now, has a name that a stranger may have chosen.
-    if any(secrets.REFERENCE_BEGINS in one for one in (text, translated)):
+    if any(secrets_file.REFERENCE_BEGINS in one for one in (text, translated)):
         raise CannotAdopt(f"{key}: it names a secret of afoot")
     return translated
 

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from afoot.config.tables import BUILT_IN_SERVERS, InvalidSetting, Server, convert_table
-from afoot.hosts import edit_toml, files, records, secrets
+from afoot.hosts import edit_toml, files, records, secrets_file
 from afoot.hosts.adopt_server import AdoptedServer, CannotAdopt, ServerOrigin, adopt_server
 from afoot.hosts.document import (
     ENTRY_NAME,
@@ -108,7 +108,7 @@ class _Adoption:
         self.file = config_file(request.config)
         self.before = files.read(self.file)
         self.text = self.before or ""
-        self.secrets = secrets.read_all()
+        self.secrets = secrets_file.read_all()
         folder = request.folder.absolute() if request.scope == "project" else None
         self.origin = ServerOrigin(request.host, request.file.absolute(), folder)
 
@@ -181,9 +181,9 @@ def _with_secrets_filled(server: Server, known: dict[str, str]) -> object:
     return to_builtins(
         replace(
             server,
-            env={key: secrets.fill(text, known) for key, text in server.env.items()},
-            headers={key: secrets.fill(text, known) for key, text in server.headers.items()},
-            client_secret=secrets.fill(server.client_secret, known),
+            env={key: secrets_file.fill(text, known) for key, text in server.env.items()},
+            headers={key: secrets_file.fill(text, known) for key, text in server.headers.items()},
+            client_secret=secrets_file.fill(server.client_secret, known),
         )
     )
 

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from typing import Any
 
 from afoot.core.redaction import Redactor
-from afoot.hosts import secrets
+from afoot.hosts import secrets_file
 from afoot.hosts.plan import FileChange, InstallPlan
 
 MASK = "***"
@@ -37,7 +37,7 @@ def masked_diff(change: FileChange, hidden: Iterable[str]) -> str:
 
 def secret_values(plan: InstallPlan, servers: Iterable[object]) -> set[str]:
     """All values that must not be shown: variables and headers of servers, and our own secrets."""
-    found = {*secrets.read_all().values(), *plan.added.values()}
+    found = {*secrets_file.read_all().values(), *plan.added.values()}
     for server in servers:
         inside = [server.get(key) for key in _SECRET_TABLES] if isinstance(server, dict) else []
         tables = [inner for inner in inside if isinstance(inner, dict)]

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from afoot.config.client_limits import stored_client_limits
 from afoot.errors import CallerError
-from afoot.hosts import files, secrets
+from afoot.hosts import files, secrets_file
 from afoot.hosts.known_hosts import Host
 from afoot.hosts.records import InstallRecord, read_records, write_record
 
@@ -85,7 +85,7 @@ class InstallPlan(Struct):
             stored_client_limits().learn_from_install(self.host.client, self.limit_s)
 
     def _write_install(self) -> None:
-        secrets.update(self.added)
+        secrets_file.update(self.added)
         write_record(self.change.file, self.record)
         try:
             if self.config is not None and self.config.is_change:
@@ -104,7 +104,7 @@ class InstallPlan(Struct):
             self._write_change(self.change)
         if self.config is not None and self.config.is_change:
             self._write_change(self.config)
-        secrets.update({}, self.removed)
+        secrets_file.update({}, self.removed)
         if self.previous is not None:
             write_record(self.change.file, None)
         if self.host.client and not any(one.host == self.host.name for one in read_records().values()):
@@ -126,5 +126,5 @@ class InstallPlan(Struct):
                 files.remove(config.file, config.after)
             elif config.is_change:
                 files.replace(config.file, config.after, config.before)
-        secrets.update({}, self.added)
+        secrets_file.update({}, self.added)
         write_record(self.change.file, self.previous)

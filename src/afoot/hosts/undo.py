@@ -6,7 +6,7 @@ by the record.
 
 from pathlib import Path
 
-from afoot.hosts import edit_toml, files, records, secrets
+from afoot.hosts import edit_toml, files, records, secrets_file
 from afoot.hosts.document import EMPTY_JSON, ENTRY_NAME, HostDocument, entry_command, is_ours
 from afoot.hosts.edit_json import EditError
 from afoot.hosts.files import FileError
@@ -98,7 +98,7 @@ def _plan_config(plan: InstallPlan, recorded: InstallRecord) -> None:
         if moved.is_ours and moved.server not in others:
             text = _without_server(plan, text, moved, path)
     named = {name for moved in recorded.moved for name in moved.secrets}
-    plan.removed = sorted(name for name in named if secrets.reference(name) not in text)
+    plan.removed = sorted(name for name in named if secrets_file.reference(name) not in text)
     is_removed = before is None or (recorded.is_new_config and not text.strip())
     plan.config = FileChange(path, before, None if is_removed else text)
 

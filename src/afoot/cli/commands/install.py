@@ -104,9 +104,9 @@ def _result_lines(plan: "InstallPlan", options: InstallOptions) -> list[str]:
     lines += [f"note: {note}" for note in plan.notes]
     lines += [f"copy of what was there: {path}" for path in plan.backups]
     if plan.added and not options.dry_run:
-        from afoot.hosts.secrets import secrets_file
+        from afoot.hosts import secrets_file
 
-        lines.append(f"secrets moved to {secrets_file()}; the copies still hold them")
+        lines.append(f"secrets moved to {secrets_file.path()}; the copies still hold them")
     if not plan.changes():
         return [*lines, f"nothing to do: {plan.change.file} stays as it is"]
     if options.dry_run:

@@ -402,7 +402,7 @@ async def _handshake(
     check: str, name: str, wanted: "ServerEntry", settings: "Settings", listed: dict[str, ListedTools]
 ) -> Finding:
     from afoot.config.redactor import add_server_secrets, make_redactor
-    from afoot.hosts.secrets import environment, read_all
+    from afoot.hosts.secrets_file import environment, read_all
     from afoot.providers.upstream.provider import ServerOptions, Upstream
 
     try:

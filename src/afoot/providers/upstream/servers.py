@@ -14,7 +14,7 @@ from afoot.config.tables import BUILT_IN_SERVERS, Server
 from afoot.core.facts import Limits
 from afoot.engine.catalog import Catalog
 from afoot.errors import AfootError, CallerError, UnknownName
-from afoot.hosts.secrets import environment, read_all
+from afoot.hosts.secrets_file import environment, read_all
 from afoot.providers.upstream.configured_servers import (
     FoundServer,
     KnownServers,

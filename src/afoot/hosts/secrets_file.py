@@ -16,7 +16,7 @@ REFERENCE_BEGINS = "${secret:"  # also of one with a default: `${secret:NAME:-de
 REFERENCE = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def secrets_file() -> Path:
+def path() -> Path:
     """The file of secrets."""
     return home() / "secrets.env"
 
@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
 
 def read_all() -> dict[str, str]:
     """All secrets by name; other lines are skipped."""
-    return _parse(files.read(secrets_file()) or "")
+    return _parse(files.read(path()) or "")
 
 
 def reference(name: str) -> str:
@@ -51,17 +51,17 @@ def fill(text: str, known: Mapping[str, str]) -> str:
 
 def update(added: Mapping[str, str], removed: Iterable[str] = ()) -> None:
     """Add secrets and delete others; all other lines stay."""
-    before = files.read(secrets_file())
+    before = files.read(path())
     gone = {*added, *removed}
     lines = [line for line in (before or "").split("\n") if line and line.partition("=")[0] not in gone]
     lines += [f"{name}={_encode_value(value)}" for name, value in added.items()]
     after = "".join(f"{line}\n" for line in lines)
     if after == (before or ""):
         return
-    secrets_file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if before is not None:
-        secrets_file().chmod(0o600)
-    files.replace(secrets_file(), before, after, mode=0o600, keeps_backup=False)
+        path().chmod(0o600)
+    files.replace(path(), before, after, mode=0o600, keeps_backup=False)
 
 
 def _parse(text: str) -> dict[str, str]:
