@@ -9,7 +9,7 @@ from tests.browser.chromium import Chromium
 from tests.browser.console.console_client import attended
 from tests.browser.page import Page
 
-ROUNDS, CALLS = 6, 30
+ROUNDS, CALLS = 8, 60
 
 
 def event(name: str, at_ms: float, **more: Any) -> dict[str, Any]:
@@ -53,13 +53,14 @@ def test_memory_is_flat_while_calls_come_and_go(tmp_path: Path, plain_browser: C
             made = [console.api.start("export_pages", n=3, step_s=0.01) for _ in range(CALLS)]
             for one in made:
                 console.api.ended(one)
+            page.until("Boolean(document.querySelector('.chip[data-filter=running] b'))")
             last = f"store.get({made[-1]!r})?.call.peek().outcome"
             page.until(f"import('/console/lib/store.js').then(({{ store }}) => {last})")
             found.append(counted(gone(page)))
-    # The first round loads and compiles, and a heap may be larger for once.
+    # The first rounds load and compile, and a heap may be larger for once.
     for name in ("nodes", "listeners", "heap"):
-        early, late = (min(one[name] for one in part) for part in (found[1:3], found[-3:]))
-        assert late <= 1.05 * early, (name, found)
+        early, late = (min(one[name] for one in part) for part in (found[2:5], found[-3:]))
+        assert late <= 1.1 * early, (name, [one[name] for one in found])
 
 
 def counted(page: Page) -> dict[str, float]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.console import FORGET
 from tests.browser.chromium import Chromium
 from tests.browser.console.asking_console import tap, write
 from tests.browser.console.console_client import (
@@ -326,3 +327,28 @@ def test_elements_are_made_of_data_and_kept_by_key(console: Console) -> None:
         "hrefs": [False, False, False, False, True, True],
         "after": "two",
     }
+
+
+def test_a_page_whose_scripts_did_not_arrive_loads_itself_again(console: Console) -> None:
+    """V1: one module is enough for none to run; the link that logs in is not lost by that."""
+    page = console.browser.open()
+    page.call("Network.enable")
+    page.call("Network.setBlockedURLs", urls=["*/console/lib/dom.js"])
+    page.navigate(console.api.post("/api/session/code", {}).body["url"])
+    assert page.evaluate("location.hash").startswith("#login=")
+    assert page.evaluate("document.querySelector('#top').childElementCount") == 0
+    page.call("Network.setBlockedURLs", urls=[])
+    page.until("!location.hash && document.title.endsWith(' · afoot')")
+
+
+def test_the_first_view_does_not_come_back_once_a_call_has_ended(tmp_path: Path, plain: Chromium) -> None:
+    """V1: five minutes later nothing runs, but something has."""
+    with attended(tmp_path, plain) as console:
+        page = console.open()
+        page.until("document.querySelector('main').innerText.includes('Nothing has run yet')")
+        call = console.api.start("export_pages", n=1, step_s=0)
+        console.api.ended(call)
+        page.until("document.querySelector('.chip[data-filter=ended] b')?.innerText === '1'")
+        page.evaluate(FORGET)
+        page.until("document.querySelector('.chip[data-filter=ended] b')?.innerText === '0'")
+        assert "Nothing has run yet" not in page.evaluate("document.querySelector('main').innerText")

@@ -34,7 +34,11 @@ export function view() {
   const { value: activity } = resource(() => "/api/activity", { everyS: REFRESH_S });
   const { value: ended } = resource(() => ENDED_PATH);
   effect(() => ended() && store.addEnded(ended().calls));
-  const hasRun = () => model().counts.all > 0 || ended()?.calls.length !== 0;
+  const hasEntries = signal(false); // once there was a call, the first view does not come back
+  effect(() => {
+    if (model().counts.all) hasEntries.set(true);
+  });
+  const hasRun = () => hasEntries() || ended()?.calls.length !== 0;
   const { node, chosen, hasPane } = chooser(found);
   const pane = () => (hasPane() && model().counts.all ? ["pane"] : []);
   const isKnown = () => store.about().ready;
