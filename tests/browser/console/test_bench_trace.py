@@ -44,7 +44,7 @@ def test_the_history_is_measured_in_a_real_browser(tmp_path: Path, plain_browser
 
 
 def test_memory_is_flat_while_calls_come_and_go(tmp_path: Path, plain_browser: Chromium) -> None:
-    """V1: a call that is forgotten leaves nothing; `scripts/bench console --minutes 10` watches longer."""
+    """V1, V6: a forgotten call leaves nothing; `scripts/bench console --minutes 10` watches longer."""
     plain_browser.clear()
     with attended(tmp_path, plain_browser) as console:
         page = console.open("/live")
