@@ -199,6 +199,32 @@ async def test_a_function_that_outlives_its_gateway_keeps_its_slot(
             await until(lambda: not left_over(redis, name), "all slots to be given back")
 
 
+async def test_a_function_keeps_its_slot_while_its_gateways_are_stopped_in_turn(
+    redis: RedisServer, name: str, tmp_path: Path
+) -> None:
+    """D6, D8: also by an owner that has taken its call over, and leaves it to the next."""
+    file = tmp_path / "marks"
+    with workers(redis, name, tmp_path, 1):
+        async with gateway_of(redis, name) as last:
+            async with gateway_of(redis, name) as second:
+                async with gateway_of(redis, name) as first:
+                    clusters = [one.cluster for one in (first, second, last) if one.cluster is not None]
+                    for cluster in clusters:
+                        await until(lambda of=cluster: len(of.members()) == 4, "all to be heard of")
+                    call = submit(first, file, "first", 6.0)
+                    await until(lambda: began(file), "the function to begin")
+                    later = submit(last, file, "later")
+                    last.engine.drain("it is not the next one")
+                    await clusters[0].hand_over()
+                await until(lambda: second.engine.own_call(call), "the call to be taken over")
+                last.engine.drain(None)
+                await clusters[1].hand_over()
+                await asyncio.sleep(0.3)  # for all that it has to say of the call
+            await until(lambda: last.engine.own_call(call), "the call to be taken over again")
+            assert [(await ended(last, each)).outcome for each in (call, later)] == ["ok", "ok"]
+            assert most_at_once(file) == 1
+
+
 async def test_a_gateway_that_was_cut_off_starts_nothing_that_another_one_has(
     redis: RedisServer, name: str, settings: SettingsOf, tmp_path: Path
 ) -> None:

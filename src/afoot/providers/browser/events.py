@@ -35,7 +35,7 @@ from afoot.wire.extension import (
     TabList,
 )
 
-MAX_TOOLS = 1000  # tools of one page context that are looked at
+MAX_TOOLS = 1000  # tools of one plugin in a tab, or of all frames of a page together, that are looked at
 MAX_ENDED_RUNS = 1000  # ended runs that are remembered
 UNKNOWN_RUN = "the gateway does not know this run"
 
@@ -169,9 +169,10 @@ class BrowserEvents:
     def _on_context_frame(self, context: OpenContext, message: ContextFrame) -> None:
         match message:
             case PageContextTools():
-                context.tools = message.tools[:MAX_TOOLS]
+                most = _most_tools(context)
+                context.tools = message.tools[:most]
                 context.left_out = max(0, message.left_out)
-                context.left_out += max(0, len(message.tools) - MAX_TOOLS)
+                context.left_out += max(0, len(message.tools) - most)
                 self._on_tools(context)
             case PageContextReady():
                 context.is_ready = message.ready
@@ -253,6 +254,25 @@ class BrowserEvents:
         for context in profile.contexts.values():
             for page_run in context.runs.values():
                 page_run.check_impediment()
+
+
+def _most_tools(context: OpenContext) -> int:
+    """The number of tools of a page context that are looked at.
+
+    A page may have any number of frames, and the list is made anew with each change. Frames of other origins
+    take nothing from the page's own.
+    """
+    if is_plugin_context(context.info):
+        return MAX_TOOLS
+    shared = context.info.tab, context.info.origin == context.info.top
+    return MAX_TOOLS - sum(
+        len(one.tools)
+        for one in context.profile.contexts.values()
+        if one is not context
+        and one.tools
+        and (one.info.tab, one.info.origin == one.info.top) == shared
+        and not is_plugin_context(one.info)
+    )
 
 
 def _fail_runs(context: OpenContext, how: RunnerDied) -> None:
