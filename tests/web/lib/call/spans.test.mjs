@@ -155,6 +155,15 @@ test("V5: children stand below their parent, in the order of their start, with t
   assert.equal(mostAtOnce(rows), 2);
 });
 
+test("V5: calls that end in the instant in which they began ran one after the other", () => {
+  const row = (from, until) => ({ from, until });
+  const above = row(0, 9);
+  assert.equal(mostAtOnce([above, row(1, 1), row(1, 1), row(2, 2)]), 1);
+  assert.equal(mostAtOnce([above, row(1, 3), row(2, 2), row(2, 2)]), 2);
+  assert.equal(mostAtOnce([above, row(1, 2), row(2, 2), row(2, 3)]), 1);
+  assert.equal(mostAtOnce([above]), 0);
+});
+
 test("V5: a cancel is a mark of its own, and an unknown fact changes nothing", () => {
   const facts = [
     ...plain("a", 0, 0, 9),

@@ -69,15 +69,19 @@ export function clockTimes(phases) {
   return { spent_s: total("running", "lost", "cancelling"), asked_s: total("asked", "below") };
 }
 
-/** The number of calls of a tree that ran at once at most, without its first. @param {Row[]} rows */
+/**
+ * The number of calls of a tree that ran at once at most, without its first. The clock has steps, so a short call may end
+ * in the instant in which it began; such a call runs alone in it.
+ * @param {Row[]} rows
+ */
 export function mostAtOnce(rows) {
-  const changes = rows.slice(1).flatMap(({ from, until }) => [
-    { at: from, change: 1 },
-    { at: until, change: -1 },
-  ]);
-  changes.sort((a, b) => a.at - b.at || a.change - b.change);
+  const steps = rows.slice(1).flatMap(({ from, until }) => {
+    if (from === until) return [{ at: from, rank: 1, change: 0 }];
+    return [{ at: from, rank: 2, change: 1 }, { at: until, rank: 0, change: -1 }]; // prettier-ignore
+  });
+  steps.sort((a, b) => a.at - b.at || a.rank - b.rank);
   let running = 0;
-  return changes.reduce((most, { change }) => Math.max(most, (running += change)), 0);
+  return steps.reduce((most, { change }) => Math.max(most, (running += change) + (change ? 0 : 1)), 0);
 }
 
 /** The mark at an instant; the last one that covers it. @param {Row} row @param {number} at */
