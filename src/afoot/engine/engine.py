@@ -698,7 +698,8 @@ class Engine:
         if call.spent_s >= MIN_RUN_S and call.end is not None and call.end.outcome == "ok":
             self.durations.add(full_name(live.tool), call.spent_s)
         if self.slots.holders or self.slots.shared is not None:
-            self.slots.free(live)
+            if live.mirror is None:  # else its slot is that of its next owner
+                self.slots.free(live)
             if self.closing is None:
                 self.slots.admit_waiting()
         if live.below is not None:
