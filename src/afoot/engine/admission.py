@@ -253,7 +253,9 @@ class Slots:
 
     def take(self, live: LiveCall) -> bool:
         """Take a slot for this call, if its tool, its server and its caller have one."""
-        return not self.is_shared(live) and self._take_here(live)
+        if self.shared is not None and self.is_shared(live):
+            return False
+        return self._take_here(live)
 
     def is_shared(self, live: LiveCall) -> bool:
         """Whether the limit of this call's tool counts over the cluster; such a call waits for a reply."""
@@ -369,7 +371,9 @@ class Slots:
         """The limits that count for this call, by what they limit."""
         tool = live.tool
         limits = {
-            f"tool:{full_name(tool)}": 0 if self.is_shared(live) else tool.concurrency,
+            f"tool:{full_name(tool)}": 0
+            if self.shared is not None and self.is_shared(live)
+            else tool.concurrency,
             f"server:{tool.server}": tool.server_concurrency or self.per_server,
         }
         place = f"{tool.server} {tool.worker}" if tool.worker else tool.server

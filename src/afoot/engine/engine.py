@@ -7,6 +7,7 @@ The parts of the work lie in modules of their own, which know nothing of the eng
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from itertools import groupby
 from operator import attrgetter
@@ -81,7 +82,7 @@ from afoot.engine.questions import Questions
 from afoot.engine.quota import Quota, RefusalCounts
 from afoot.engine.recorder import Recorder
 from afoot.engine.wire_log import WireLog
-from afoot.errors import MissingScope, Refused, RunnerDied, ToolError, UnknownName
+from afoot.errors import MissingScope, Refused, RunnerDied, StoreError, ToolError, UnknownName
 
 MAX_WEIGHT = 1e9  # a weight that sums to a number, whatever a caller sends
 MAX_REASON_CHARS = 1000  # of a cancel: it is told to everybody who watches, and stands in the end of the call
@@ -856,7 +857,10 @@ class Engine:
     def tell_followed(self, live: LiveCall, is_followed: bool) -> None:
         """Tell the owner of a call whether requests of its caller follow it here."""
         if live.mirror is not None and self.others is not None and not live.call.is_finished:
-            self._send_to_owner(live, FollowCommand(self.others.id, is_followed))
+            with suppress(
+                StoreError
+            ):  # too much waits for Redis: a leave may then cancel what is followed here
+                self._send_to_owner(live, FollowCommand(self.others.id, is_followed))
 
     def _is_followed_elsewhere(self, live: LiveCall) -> bool:
         return self.others is not None and any(map(self.others.lives, live.followed_at))
@@ -878,7 +882,8 @@ class Engine:
                 self.hand_over(live, command.what)
             case FollowCommand():
                 live.followed_at.discard(command.gateway)
-                if command.is_followed:
+                # It may be our own word, to the owner before us.
+                if command.is_followed and self.others is not None and command.gateway != self.others.id:
                     live.followed_at.add(command.gateway)
 
     def hand_over(self, live: LiveCall, what: str) -> None:
