@@ -61,6 +61,15 @@ def test_what_a_command_prints_steers_no_terminal(run: Run, words: tuple[str, ..
     assert done.stdout or done.stderr
 
 
+@pytest.mark.parametrize(
+    "words", [("calls",), ("cancel",), ("log",), ("calls", "--tool"), ("cluster", "drain")]
+)
+def test_words_that_are_no_text_are_answered_as_any(run: Run, words: tuple[str, ...]) -> None:
+    """V2: bytes that are no UTF-8 ended a command with a traceback."""
+    done = run(*words, "\udcff\udcfe")
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
+
+
 def test_what_is_not_seen_is_drawn_as_a_mark(run: Run) -> None:
     """V2: nothing is dropped in silence."""
     done = run("call", "nasty_ok")

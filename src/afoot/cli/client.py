@@ -77,7 +77,8 @@ class GatewayClient:
 
     def get(self, path: str, **query: object) -> Any:
         """The JSON of a GET."""
-        given = urlencode({key: value for key, value in query.items() if value not in (None, "")})
+        values = {key: value for key, value in query.items() if value not in (None, "")}
+        given = urlencode(values, errors="surrogateescape")
         return json.loads(self._request("GET", f"{path}?{given}" if given else path))
 
     def fetch(self, path: str) -> bytes:
@@ -224,7 +225,7 @@ def read_events(response: HTTPResponse, *, with_alive: bool = False) -> Iterator
 
 def path_segment(name: str) -> str:
     """A name as one segment of a URL path."""
-    return quote(name, safe="")
+    return quote(name, safe="", errors="surrogateescape")
 
 
 @contextmanager
