@@ -19,6 +19,8 @@ from tests.cluster.redis_server import RedisServer
 from tests.cluster.test_workers import ended, gateway_of
 from tests.cluster.worker_process import WorkerProcess, workers
 
+DEFINITION = Raw(b'{"name":"export","inputSchema":{"type":"object"}}')
+
 
 async def test_a_tool_runs_on_the_workers_of_its_label(redis: RedisServer, name: str, tmp_path: Path) -> None:
     """D1: what waits for one kind of workers holds up no other."""
@@ -61,7 +63,7 @@ async def test_two_versions_of_a_tool_do_not_take_turns(
     """D1: in a rolling upgrade; one of a worker that is ready counts, and one of a dead one not for long."""
     monkeypatch.setattr(functions, "KEEP_OFFER_S", 1.0)
     infos = [
-        WorkerInfo(slots=1, tools=[OfferedTool("export", Raw(b"{}"), digest)]) for digest in ("old", "new")
+        WorkerInfo(slots=1, tools=[OfferedTool("export", DEFINITION, digest)]) for digest in ("old", "new")
     ]
     leases = [Lease(redis.url, f"{{{name}}}:", f"worker{number}", 1.0, "worker") for number in range(2)]
     for number, lease in enumerate(leases):
