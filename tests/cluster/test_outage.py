@@ -8,6 +8,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from afoot import Gateway
+from afoot.cluster.lease import Lease
 from afoot.config.settings import Settings
 from afoot.core.facts import Entry
 from afoot.errors import Refused
@@ -97,6 +98,16 @@ async def test_a_required_history_refuses_new_calls_while_redis_is_away(
         await until(lambda: gateway.engine.recorder.degraded is None, "the history to be back")
         done = await gateway.call("quick")
         assert done.end and done.end.outcome == "ok"
+
+
+async def test_a_lease_is_taken_from_a_server_that_is_late(redis: RedisServer, name: str) -> None:
+    """D2: a gateway starts although one reply takes longer than the time of a renewal."""
+    lease = Lease(redis.url, f"{{{name}}}:", "late", 1.0)
+    redis.pause()
+    asyncio.get_running_loop().call_later(0.5, redis.go_on)
+    await asyncio.to_thread(lease.start)
+    assert lease.holds
+    await asyncio.to_thread(lease.stop)
 
 
 def _is_whole(entries: list[Entry]) -> bool:

@@ -138,11 +138,14 @@ class Lease:
         return any(one.lives and one.id != self._owner for one in self.gateways)
 
     def start(self) -> None:
-        """Take the lease, then keep it; blocks for the first time. Raises StoreError."""
-        try:
-            self._renew(self._lease_s)
-        except (RedisError, OSError) as error:
-            raise store_error(error, f"the lease of this {self._role} could not be taken") from error
+        """Take the lease, then keep it; blocks for the first time, at most for a lease. Raises StoreError."""
+        for tries_left in reversed(range(RENEWALS)):  # each has a short time, and a server may be busy
+            try:
+                self._renew(self._lease_s)
+                break
+            except (RedisError, OSError) as error:
+                if not tries_left:
+                    raise store_error(error, f"the lease of this {self._role} could not be taken") from error
         self._thread.start()
 
     def renew_soon(self) -> None:
