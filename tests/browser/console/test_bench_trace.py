@@ -9,7 +9,7 @@ from tests.browser.chromium import Chromium
 from tests.browser.console.console_client import attended
 from tests.browser.page import Page
 
-ROUNDS, CALLS = 8, 60
+ROUNDS, CALLS = 12, 60
 
 
 def event(name: str, at_ms: float, **more: Any) -> dict[str, Any]:
@@ -57,10 +57,11 @@ def test_memory_is_flat_while_calls_come_and_go(tmp_path: Path, plain_browser: C
             last = f"store.get({made[-1]!r})?.call.peek().outcome"
             page.until(f"import('/console/lib/store.js').then(({{ store }}) => {last})")
             found.append(counted(gone(page)))
-    # The first rounds load and compile, and a heap may be larger for once.
+    # The first rounds load and compile, and machine code comes later. Calls that stay make it 1.4 times as
+    # much.
     for name in ("nodes", "listeners", "heap"):
         early, late = (min(one[name] for one in part) for part in (found[2:5], found[-3:]))
-        assert late <= 1.1 * early, (name, [one[name] for one in found])
+        assert late <= 1.25 * early, (name, [one[name] for one in found])
 
 
 def counted(page: Page) -> dict[str, float]:
