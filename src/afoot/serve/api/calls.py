@@ -135,8 +135,11 @@ async def show(request: ApiRequest) -> None:
     request.query()
     engine = request.gateway.engine
     live = await call_in_path(request)
+    is_own = live.mirror is None
+    samples = await engine.journal.samples(live.call.id)
+    if is_own and live.mirror is not None:  # let go of meanwhile: its end is that of its new owner
+        live = await call_in_path(request)
     call = live.call
-    samples = await engine.journal.samples(call.id)
     now = engine.clock.now()
     seen = call_view_with_forecast(engine, live, now, full_call_view(call, samples, now))
     if live.below is None:  # its child calls, if there were any, are finished
