@@ -94,8 +94,8 @@ async def test_a_follower_without_readings_gets_only_facts() -> None:
         with engine.follow(live, ring, None) as follower:
             await over(engine, live)
             items = follower.take().items
-    assert readings(items) == [] and isinstance(items[-2], Finished)
-    assert rung == len(items)
+    assert readings(items) == [] and len(items) == 4 and isinstance(items[-2], Finished)
+    assert rung == 2, "once for the facts of its start, and once for those of its end"
 
 
 async def test_a_reading_is_never_seen_before_the_fact_it_came_after() -> None:

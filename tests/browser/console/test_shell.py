@@ -330,7 +330,7 @@ def test_elements_are_made_of_data_and_kept_by_key(console: Console) -> None:
 
 
 def test_a_page_whose_scripts_did_not_arrive_loads_itself_again(console: Console) -> None:
-    """V1: one module is enough for none to run; the link that logs in is not lost by that."""
+    """V1, V6: one module is enough for none to run; the link that logs in is not lost by that."""
     page = console.browser.open()
     page.call("Network.enable")
     page.call("Network.setBlockedURLs", urls=["*/console/lib/dom.js"])

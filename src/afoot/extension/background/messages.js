@@ -261,9 +261,9 @@ export const TO_BROWSER = Object.freeze([
  * CancelRequested | null, partials?: Array<unknown>, settled?: Array<QuestionView>, samples?: Array<Sample>,
  * stalled?: boolean, detached?: boolean, task?: boolean, approved?: string, hindered?: Hindered | null,
  * rerun_of?: string | null, eta?: Eta | null, rate?: number | null, reported?: number | null, parent?: string
- * | null, children?: ChildCounts | null, below?: ChildCounts, trace?: string | null, cpu_s?: number,
- * redacted?: Array<string>, remote?: Array<ChildSummary>, source?: string, cancel_due?: number, clocks?:
- * ClockView }} CallView
+ * | null, children?: ChildCounts | null, below?: ChildCounts, trace?: string | null, trace_url?: string,
+ * cpu_s?: number, redacted?: Array<string>, remote?: Array<ChildSummary>, source?: string, cancel_due?:
+ * number, clocks?: ClockView }} CallView
  */
 /**
  * A tab of the panel's own browser: its short key, the browser's id, whether tools can run there.
